@@ -1,0 +1,36 @@
+"""What a headless verb may know of the world around it, handed in by `cli`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TextIO
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Streams, clock and folders of one run; `progress` says whether standard error is a terminal."""
+
+    data_dir: Path
+    now: datetime
+    stdout: TextIO
+    stderr: TextIO
+    progress: bool = False
+    platform: str = "linux"
+
+    @property
+    def header_cache(self) -> Path:
+        """The file that keeps header facts between runs."""
+        return self.data_dir / "headers.sqlite3"
+
+    def note(self, text: str) -> None:
+        """Progress for a person; nothing when nobody watches."""
+        if self.progress:
+            self.stderr.write(f"\r\x1b[K{text}")
+            self.stderr.flush()
+
+    def clear_note(self) -> None:
+        if self.progress:
+            self.stderr.write("\r\x1b[K")
+            self.stderr.flush()
