@@ -1,0 +1,57 @@
+"""`./quartermaster bench [NAME…] [--quick] [--json]`: measures and prints ratios against a baseline of the same run."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+
+BENCHMARKS = {
+    "header": "one header with 152k tokens and 151k merges, against a minimal struct skip loop",
+    "scan": "listing and reading the whole zoo, cold and cached, against os.walk plus stat",
+    "plan": "planning every zoo model, against one projection",
+    "page": "server time of pages and previews with the whole zoo, against an empty view",
+}
+
+
+def main() -> int:
+    """Run the named benchmarks (none named: all); exit code 1 when a limit is missed."""
+    parser = argparse.ArgumentParser(prog="quartermaster bench")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    unknown = set(options.names) - set(BENCHMARKS)
+    if unknown:
+        parser.error(f"unknown benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
+    rows = []
+    for name in options.names or BENCHMARKS:
+        if not options.json:
+            print(f"{name}: {BENCHMARKS[name]}", flush=True)
+        for row in importlib.import_module(f"bench.{name}").run(options.quick):
+            rows.append({"benchmark": name, **row})
+            if not options.json:
+                print_row(row)
+    if options.json:
+        print(json.dumps(rows))
+    return int(any(missed(row) for row in rows))
+
+
+def missed(row: dict) -> bool:
+    """A row with a limit fails when its ratio (or, without a baseline, its value) is above it."""
+    figure = row.get("ratio") if row.get("ratio") is not None else row["value"]
+    return row.get("limit") is not None and figure > row["limit"]
+
+
+def print_row(row: dict) -> None:
+    """One aligned line for a person."""
+    line = f"  {row['name']:<44} {row['value']:>10.2f} {row['unit']:<5}"
+    if row.get("ratio") is not None:
+        line += f" = {row['ratio']:.2f} x {row['baseline']}"
+    if row.get("limit") is not None:
+        line += f" (limit {row['limit']}{', MISSED' if missed(row) else ''})"
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
