@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 SERVER_COUNT = 32
 SERVER_SPACING = 8192
@@ -14,7 +14,8 @@ WINDOW_SPACING = 1024
 DEFAULT_SPACING = 256
 
 
-class Checkpoints(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
     """`--ctx-checkpoints` and `-cms` (tokens); the spacing is emitted only when the count is above zero."""
 
     count: int
