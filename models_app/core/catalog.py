@@ -38,13 +38,17 @@ class LayerWeights:
     largest_down_bytes: int = 0
     largest_tensor_bytes: int = 0
     gated: bool = False
-    """The feed-forward (dense or expert) has a gate: `ffn_gate*` or a fused up of double width."""
+    """The dense feed-forward has a gate: `ffn_gate`, or a fused `ffn_up` of twice the width of `ffn_down`."""
     shared_expert_width: int = 0
     """Rows of `ffn_up_shexp`, 0 without a shared expert."""
     expert_width: int = 0
     """Rows of `ffn_up_exps` (half of a fused `ffn_gate_up_exps`), 0 without experts."""
     feed_forward_width: int = 0
-    """Rows of `ffn_up`, 0 where the block has no dense feed-forward."""
+    """Rows of `ffn_up` as stored (twice the true width where gate and up are fused), 0 without a dense feed-forward."""
+    down_width: int = 0
+    """Columns of `ffn_down`: the true width of the dense feed-forward."""
+    expert_gated: bool = False
+    """The experts have a gate (`ffn_gate_exps` or `ffn_gate_up_exps`); `gated` speaks of the dense feed-forward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,8 @@ class WeightTable:
 
     layers: tuple[LayerWeights, ...] = ()
     globals: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    """Tensor name -> bytes, rounded up to 32, for tensors that belong to no block."""
+    """Tensor name -> bytes, rounded up to 32, for tensors that belong to no block. Beyond `readers.weights.MAX_GLOBALS`
+    names the rest is summed under `*`."""
     total_bytes: int = 0
     complete: bool = True
     """False when some tensor has a type of unknown size: such a table cannot be trusted for placement."""

@@ -1,0 +1,143 @@
+"""Where the weights of a model lie, summed while its tensor table is walked.
+
+A table of a thousand tensors becomes a few numbers per block: what a launch can move to a device, what `--n-cpu-moe`
+can take off it again, and the widths that the compute buffer depends on. Rounding per compute-buffer.md 3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from types import MappingProxyType
+
+from models_app.core.catalog import LayerWeights, TensorInfo, WeightTable
+from models_app.core.units import pad
+
+ALIGNMENT_BYTES = 32
+MAX_BLOCKS = 4096
+"""Block numbers from here on are no blocks of a model but a broken or hostile name; they count as global tensors."""
+MAX_GLOBALS = 512
+"""So many names outside the blocks are kept; the bytes of further ones are summed under `OTHER_GLOBALS`."""
+OTHER_GLOBALS = "*"
+
+_BLOCK = re.compile(r"(?:enc\.|dec\.)?blk\.(\d{1,9})\.(.+)", re.ASCII | re.DOTALL)
+_EXPERT = re.compile(r"ffn_(?:up|down|gate|gate_up)_(?:ch)?exps(?![a-z_])", re.ASCII)
+_UP_EXPERTS = ("ffn_up_exps", "ffn_gate_exps", "ffn_gate_up_exps")
+
+
+class WeightTally:
+    """Sums tensors block by block. Feed it every tensor of a model (all shards of a set), then ask for the table."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, dict[str, int]] = {}
+        self._globals: dict[str, int] = {}
+        self._total_bytes = 0
+        self._complete = True
+
+    def add(self, tensor: TensorInfo) -> None:
+        """Count one tensor. One of unknown type has no size: it counts nothing and makes the table incomplete."""
+        if tensor.size_bytes is None:
+            self._complete = False
+        size_bytes = pad(tensor.size_bytes or 0, ALIGNMENT_BYTES)
+        self._total_bytes += size_bytes
+        match = _BLOCK.match(tensor.name)
+        if match is None or int(match[1]) >= MAX_BLOCKS:
+            self._add_global(tensor.name, size_bytes)
+            return
+        facts = self._blocks.setdefault(int(match[1]), {})
+        part, _, kind = match[2].partition(".")
+        _count_bytes(facts, part, size_bytes, is_expert=_EXPERT.match(part) is not None)
+        if kind.endswith("weight") and len(tensor.shape) > 1:
+            _note_widths(facts, part, tensor.shape)
+
+    def table(self) -> WeightTable:
+        """The sums so far. A block without tensors below the highest one is there and empty."""
+        count = max(self._blocks, default=-1) + 1
+        return WeightTable(
+            layers=tuple(_layer(self._blocks.get(index, {})) for index in range(count)),
+            globals=MappingProxyType(dict(self._globals)),
+            total_bytes=self._total_bytes,
+            complete=self._complete,
+        )
+
+    def _add_global(self, name: str, size_bytes: int) -> None:
+        if name not in self._globals and len(self._globals) >= MAX_GLOBALS:
+            name = OTHER_GLOBALS
+        self._globals[name] = self._globals.get(name, 0) + size_bytes
+
+
+def merge_tables(tables: Iterable[WeightTable]) -> WeightTable:
+    """One table for the shards of a set, whose tensors may be spread in any way: sums add up, the largest widths stay."""
+    layers: list[LayerWeights] = []
+    names: dict[str, int] = {}
+    total_bytes, complete = 0, True
+    for table in tables:
+        total_bytes += table.total_bytes
+        complete = complete and table.complete
+        layers.extend(LayerWeights() for _ in range(len(table.layers) - len(layers)))
+        for index, layer in enumerate(table.layers):
+            layers[index] = _merge_layers(layers[index], layer)
+        for name, size_bytes in table.globals.items():
+            if name not in names and len(names) >= MAX_GLOBALS:
+                name = OTHER_GLOBALS
+            names[name] = names.get(name, 0) + size_bytes
+    return WeightTable(tuple(layers), MappingProxyType(names), total_bytes, complete)
+
+
+def _count_bytes(facts: dict[str, int], part: str, size_bytes: int, *, is_expert: bool) -> None:
+    kind = "expert_bytes" if is_expert else "other_bytes"
+    facts[kind] = facts.get(kind, 0) + size_bytes
+    _raise(facts, "largest_tensor_bytes", size_bytes)
+    if part in _UP_EXPERTS:
+        _raise(facts, "largest_up_bytes", size_bytes)
+    elif part == "ffn_down_exps":
+        _raise(facts, "largest_down_bytes", size_bytes)
+
+
+def _note_widths(facts: dict[str, int], part: str, shape: tuple[int, ...]) -> None:
+    """Shapes are innermost first: columns (the input of a matrix), then rows (its output)."""
+    columns, rows = shape[0], shape[1]
+    match part:
+        case "ffn_up":
+            _raise(facts, "feed_forward_width", rows)
+        case "ffn_down":
+            _raise(facts, "down_width", columns)
+        case "ffn_gate":
+            facts["gated"] = 1
+        case "ffn_up_exps":
+            _raise(facts, "expert_width", rows)
+        case "ffn_gate_exps":
+            facts["expert_gated"] = 1
+        case "ffn_gate_up_exps":
+            facts["expert_gated"] = 1
+            _raise(facts, "expert_width", rows // 2)
+        case "ffn_up_shexp":
+            _raise(facts, "shared_expert_width", rows)
+
+
+def _raise(facts: dict[str, int], key: str, value: int) -> None:
+    if value > facts.get(key, 0):
+        facts[key] = value
+
+
+def _layer(facts: dict[str, int]) -> LayerWeights:
+    numbers = {key: value for key, value in facts.items() if key not in ("gated", "expert_gated")}
+    layer = LayerWeights(**numbers, gated="gated" in facts, expert_gated="expert_gated" in facts)
+    return _merge_layers(layer, LayerWeights())
+
+
+def _merge_layers(a: LayerWeights, b: LayerWeights) -> LayerWeights:
+    up, down = max(a.feed_forward_width, b.feed_forward_width), max(a.down_width, b.down_width)
+    return LayerWeights(
+        other_bytes=a.other_bytes + b.other_bytes,
+        expert_bytes=a.expert_bytes + b.expert_bytes,
+        largest_up_bytes=max(a.largest_up_bytes, b.largest_up_bytes),
+        largest_down_bytes=max(a.largest_down_bytes, b.largest_down_bytes),
+        largest_tensor_bytes=max(a.largest_tensor_bytes, b.largest_tensor_bytes),
+        gated=a.gated or b.gated or (down > 0 and up == 2 * down),
+        shared_expert_width=max(a.shared_expert_width, b.shared_expert_width),
+        expert_width=max(a.expert_width, b.expert_width),
+        feed_forward_width=up,
+        down_width=down,
+        expert_gated=a.expert_gated or b.expert_gated,
+    )
