@@ -35,7 +35,11 @@ def ensure_browser() -> None:
         with log.open("w") as out:
             for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]):
                 subprocess.run(
-                    command, stdout=out, stderr=out, check=False, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+                    command,
+                    stdout=out,
+                    stderr=out,
+                    check=False,
+                    env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
                 )
     if not shutil.which("chromium"):
         print(

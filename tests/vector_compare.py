@@ -103,7 +103,9 @@ def _fragments(expected: dict[str, Any], given: dict[str, Any]) -> list[str]:
     for stem in ("comment", "text", "error"):
         text = given.get(f"{stem}s" if stem == "comment" else stem, "")
         text = text if isinstance(text, str) else "\n".join(text or ())
-        found += [f"{stem} lacks {item!r}" for item in _listed(expected.pop(f"{stem}_contains", [])) if item not in text]
+        found += [
+            f"{stem} lacks {item!r}" for item in _listed(expected.pop(f"{stem}_contains", [])) if item not in text
+        ]
         found += [f"{stem} holds {item!r}" for item in _listed(expected.pop(f"{stem}_absent", [])) if item in text]
     return found
 
@@ -151,9 +153,8 @@ class _Checker:
     def _number(self, expected: float, actual: Any, where: str, field: str) -> None:
         if actual is None:
             actual = 0
-        if isinstance(actual, bool) or not isinstance(actual, int | float):
-            self._note(where, expected, actual)
-        elif not abs(actual - expected) <= self._allowed(expected, field):
+        number = isinstance(actual, int | float) and not isinstance(actual, bool)
+        if not number or not abs(actual - expected) <= self._allowed(expected, field):
             self._note(where, expected, actual)
 
     def _allowed(self, expected: float, field: str) -> float:

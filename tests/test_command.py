@@ -1,0 +1,94 @@
+"""The `quartermaster` script itself: dispatch, messages and speed, run by a strict POSIX shell where there is one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHELL = shutil.which("dash") or "sh"
+
+
+def run(*arguments, cwd=None, **environment):
+    """The script in a clean environment with this interpreter's own virtual environment."""
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **environment}
+    env.setdefault("QM_VENV", str(Path(sys.executable).parent.parent))
+    return subprocess.run(
+        [SHELL, str(ROOT / "quartermaster"), *arguments], cwd=cwd, env=env, capture_output=True, text=True, check=False
+    )
+
+
+def test_usage_lists_the_verbs():
+    result = run("--help")
+    assert result.returncode == 0
+    assert all(f"\n  {verb} " in result.stdout for verb in ("up", "generate", "test", "doctor", "vectors"))
+
+
+def test_without_a_verb_usage_is_an_error():
+    assert run().returncode == 2
+
+
+def test_an_unknown_verb_is_named():
+    result = run("frobnicate")
+    assert result.returncode == 2
+    assert "unknown verb 'frobnicate'" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_wrong_interpreter_is_named(tmp_path):
+    result = run("inspect", QM_PYTHON="/bin/false", QM_VENV=str(tmp_path / "venv"))
+    assert result.returncode == 2
+    assert "QM_PYTHON names /bin/false" in result.stderr
+    assert not (tmp_path / "venv.lock").exists()
+
+
+def test_no_python_says_what_to_install(tmp_path):
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("sh", "dirname", "readlink", "cat", "cksum", "mkdir", "rm", "sed", "kill", "sleep"):
+        (tools / name).symlink_to(shutil.which(name) or f"/bin/{name}")
+    real = (tmp_path / "usr").resolve()
+    result = run("inspect", PATH=str(tools), HOME=str(real), QM_VENV=str(tmp_path / "venv"))
+    if result.returncode == 2 and "first use" in result.stderr:
+        pytest.fail("an interpreter outside the path was used")
+    assert result.returncode == 2
+    assert "no Python 3.11 or newer was found" in result.stderr or "venv" in result.stderr
+
+
+def test_an_unwritable_place_is_a_clear_message(tmp_path):
+    result = run("inspect", QM_VENV=str(tmp_path / "missing" / "venv"))
+    assert result.returncode == 2
+    assert "cannot write to" in result.stderr
+
+
+def test_it_runs_from_anywhere_and_through_a_link(tmp_path):
+    link = tmp_path / "qm"
+    link.symlink_to(ROOT / "quartermaster")
+    result = subprocess.run([SHELL, str(link), "version"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.stdout.startswith("quartermaster ")
+
+
+@pytest.mark.parametrize("verb", ["inspect", "project", "plan", "generate", "check"])
+def test_a_wrong_argument_is_answered_quickly(verb):
+    """Import plus argument error under 0.25 s; the best of five, since the machine may be busy."""
+    best = 99.0
+    for _ in range(5):
+        started = time.perf_counter()
+        result = subprocess.run(
+            [sys.executable, "-P", "-m", "models_app.core.cli", verb, "--no-such-option"],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        best = min(best, time.perf_counter() - started)
+        assert result.returncode == 2
+        assert "Traceback" not in result.stderr
+    assert best < 0.25
