@@ -17,6 +17,7 @@ __all__ = [
     "NotThisFormat",
     "PlanError",
     "QuartermasterError",
+    "SettingsError",
     "SourceUnreadable",
     "TruncatedHeader",
     "UnsupportedVersion",
@@ -86,6 +87,10 @@ class TruncatedHeader(HeaderError):
 
 class MalformedHeader(HeaderError):
     """Corrupt or hostile content."""
+
+
+class SettingsError(QuartermasterError):
+    """A settings or override document with a value of the wrong kind; the message names the key."""
 
 
 class PlanError(QuartermasterError):
