@@ -1,0 +1,89 @@
+"""Tags and filters of the pages. Loaded as builtins: no template loads them.
+
+Icons are symbols of one inline sprite (`components/_sprite.html`); a status is always shape + word + colour.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django import template
+from django.template.context import RequestContext
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from quartermaster_site import figures
+from quartermaster_site.drawings import MemoryBar, MiniBar
+
+register = template.Library()
+
+STATUS_ICONS = {"ok": "ok", "warn": "warn", "bad": "bad", "act": "run", "": "info"}
+"""Icon of a tone when the caller names none."""
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """A drawing from the sprite; decorative, so a word must stand beside it."""
+    return format_html('<svg class="q-i" aria-hidden="true"><use href="#i-{}"/></svg>', name)
+
+
+@register.simple_tag
+def status(tone: str, word: str, shape: str = "") -> SafeString:
+    """`tone` is ok, warn, bad, act or empty; `shape` names another icon than the tone's own."""
+    return format_html(
+        '<span class="{}">{}{}</span>',
+        f"q-st q-{tone}" if tone else "q-st",
+        icon(shape or STATUS_ICONS[tone]),
+        word,
+    )
+
+
+@register.inclusion_tag("components/_memory_bar.html")
+def memory_bar(bar: MemoryBar | None) -> dict[str, object]:
+    """All devices in one drawing; the table beside it carries every figure."""
+    return {"bar": bar}
+
+
+@register.inclusion_tag("components/_mini_bar.html")
+def mini_bar(bar: MiniBar | None) -> dict[str, object]:
+    """The small bar of a table row."""
+    return {"bar": bar}
+
+
+@register.inclusion_tag("components/_pages.html", takes_context=True)
+def pages(context: RequestContext, page: object, noun: str) -> dict[str, object]:
+    """Links to the pages of a list; they keep the filters of the address."""
+    return {"page": page, "noun": noun, "request": context["request"]}
+
+
+@register.filter
+def gib(size_bytes: float | None) -> str:
+    return figures.gib(size_bytes)
+
+
+@register.filter
+def size(size_bytes: float | None) -> str:
+    return figures.size(size_bytes)
+
+
+@register.filter
+def count(number: int | None) -> str:
+    return figures.count(number)
+
+
+@register.filter
+def duration(seconds: float | None) -> str:
+    return figures.duration(seconds)
+
+
+@register.filter
+def ago(moment: datetime | None) -> str:
+    return figures.ago(moment, timezone.now())
+
+
+@register.filter
+def counted(number: int, nouns: str) -> str:
+    """`{{ 3|counted:"file" }}`, `{{ n|counted:"entry,entries" }}`."""
+    noun, _, plural = nouns.partition(",")
+    return figures.counted(number, noun, plural)

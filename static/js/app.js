@@ -1,0 +1,214 @@
+// Small helpers on top of htmx. Every page works without this file.
+(function () {
+  "use strict";
+
+  const root = document.documentElement;
+  root.classList.add("js");
+
+  const byId = (id) => document.getElementById(id);
+  const isTyping = (node) =>
+    node instanceof Element && (node.matches("input, textarea, select") || node.isContentEditable);
+
+  // Messages.
+
+  function toast(tone, text, retry) {
+    const list = byId("toasts");
+    const template = byId("toast-" + tone);
+    if (!list || !template) return;
+    const item = template.content.firstElementChild.cloneNode(true);
+    item.querySelector("p").textContent = text;
+    const button = item.querySelector("button");
+    if (retry) {
+      button.textContent = "Retry";
+      button.addEventListener("click", () => { item.remove(); retry(); });
+    } else {
+      button.addEventListener("click", () => item.remove());
+    }
+    list.append(item);
+    if (!retry) window.setTimeout(() => item.remove(), 8000);
+  }
+
+  // What assistive technology hears of a plan: at most one sentence a second.
+  let saidAt = 0;
+  let sayTimer = 0;
+  function say(text) {
+    const region = byId("plan-say");
+    if (!region || !text) return;
+    window.clearTimeout(sayTimer);
+    const wait = Math.max(0, 1000 - (Date.now() - saidAt));
+    sayTimer = window.setTimeout(() => { saidAt = Date.now(); region.textContent = text; }, wait);
+  }
+
+  // The plan panel: newest answer wins, and what was open stays open.
+
+  function numbered(form) {
+    return form && form.elements ? form.elements.namedItem("seq") : null;
+  }
+
+  document.addEventListener("htmx:configRequest", (event) => {
+    const field = numbered(event.detail.elt.closest("form"));
+    if (!field || event.detail.verb !== "post") return;
+    field.value = String(Number(field.value) + 1);
+    event.detail.parameters.set("seq", field.value);
+  });
+
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    event.detail.target.setAttribute("aria-busy", "true");
+  });
+
+  let kept = null;
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { target, xhr, requestConfig } = event.detail;
+    const field = numbered(requestConfig.elt.closest("form"));
+    const answered = xhr.getResponseHeader("X-Sequence");
+    if (field && answered !== null && Number(answered) < Number(field.value)) {
+      event.detail.shouldSwap = false;
+      return;
+    }
+    kept = null;
+    if (target.id !== "plan" || !event.detail.shouldSwap) return;
+    kept = {
+      shown: target.matches(":popover-open"),
+      top: target.scrollTop,
+      open: Array.from(target.querySelectorAll("details[open][data-key]"), (node) => node.dataset.key),
+    };
+  });
+
+  document.addEventListener("htmx:afterSwap", (event) => {
+    const panel = byId("plan");
+    if (!panel || event.detail.target.id !== "plan") return;
+    say(panel.dataset.say);
+    if (!kept) return;
+    for (const key of kept.open) {
+      const node = panel.querySelector('details[data-key="' + key + '"]');
+      if (node) node.open = true;
+    }
+    if (kept.shown) panel.showPopover();
+    panel.scrollTop = kept.top;
+    kept = null;
+  });
+
+  // Failures: nothing typed is lost, and a person hears of it.
+
+  function again(element) {
+    return () => window.htmx.trigger(element, element.matches("form") ? "change" : "click");
+  }
+
+  document.addEventListener("htmx:afterRequest", (event) => {
+    event.detail.target.removeAttribute("aria-busy");
+    const poll = event.detail.elt.closest("[data-poll]");
+    if (poll) countPoll(poll, event.detail.successful);
+  });
+
+  function failed(event) {
+    const { elt, target, xhr } = event.detail;
+    if (elt.closest("[data-poll]")) return;
+    if (target && target.id === "plan") target.setAttribute("aria-busy", "true");
+    const status = xhr ? xhr.status : 0;
+    if (status === 429) {
+      const seconds = Number(xhr.getResponseHeader("Retry-After")) || 1;
+      toast("warn", "Too many previews. Counting again in " + seconds + " s.");
+      window.setTimeout(again(elt), seconds * 1000);
+    } else if (status === 403 || status === 404) {
+      toast("warn", status === 403 ? "You may not do this." : "This is no longer there.");
+    } else {
+      toast("bad", "The server did not answer as it should; what you typed is still here.", again(elt));
+    }
+  }
+  for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) {
+    document.addEventListener(name, failed);
+  }
+
+  function countPoll(node, successful) {
+    const missed = successful ? 0 : Number(node.dataset.missed || 0) + 1;
+    node.dataset.missed = String(missed);
+    const notice = byId("paused");
+    if (notice) notice.hidden = missed < 3;
+  }
+
+  // Forms: sent once; leaving with edits asks first.
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.method === "get" || event.defaultPrevented) return;
+    if (form.dataset.sent === "yes") { event.preventDefault(); return; }
+    form.dataset.sent = "yes";
+    window.setTimeout(() => {
+      for (const button of form.querySelectorAll("button[type=submit]")) button.disabled = true;
+    }, 0);
+  });
+
+  window.addEventListener("pageshow", () => {
+    for (const form of document.querySelectorAll("form[data-sent]")) {
+      delete form.dataset.sent;
+      for (const button of form.querySelectorAll("button[type=submit]")) button.disabled = false;
+    }
+  });
+
+  document.addEventListener("input", (event) => {
+    const form = event.target.closest("form[data-guard]");
+    if (form) form.dataset.edited = "yes";
+  });
+  window.addEventListener("beforeunload", (event) => {
+    if (document.querySelector("form[data-guard][data-edited]:not([data-sent])")) event.preventDefault();
+  });
+
+  document.addEventListener("change", (event) => {
+    const field = event.target;
+    if (field.matches("[data-submit]")) field.form.requestSubmit();
+  });
+
+  document.addEventListener("input", (event) => {
+    if (!event.target.matches("[data-narrow]")) return;
+    const words = event.target.value.trim().toLowerCase();
+    for (const row of document.querySelectorAll("#" + event.target.dataset.narrow + " > tbody > tr")) {
+      row.hidden = words !== "" && !row.textContent.toLowerCase().includes(words);
+    }
+  });
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button[data-copy]");
+    if (!button) return;
+    const source = byId(button.dataset.copy);
+    navigator.clipboard.writeText(source.dataset.text || source.textContent).then(
+      () => toast("ok", "Copied."),
+      () => toast("bad", "The browser did not allow copying."),
+    );
+  });
+
+  // Keys.
+
+  let leader = 0;
+  document.addEventListener("keydown", (event) => {
+    const field = document.querySelector("input[type=search]");
+    if (event.key === "Escape" && event.target === field && field.value) {
+      field.value = "";
+      field.dispatchEvent(new Event("search", { bubbles: true }));
+      return;
+    }
+    if ((event.ctrlKey || event.metaKey) && event.key === "s") {
+      const form = document.querySelector("form[data-guard]");
+      if (form) { event.preventDefault(); form.requestSubmit(); }
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (event.key === "/" && field) {
+      event.preventDefault();
+      field.focus();
+    } else if (event.key === "?") {
+      const dialog = byId("shortcuts");
+      if (dialog) { event.preventDefault(); dialog.showModal(); }
+    } else if (event.key === "g") {
+      leader = Date.now();
+    } else if (Date.now() - leader < 1500) {
+      const link = document.querySelector('a[data-key="' + CSS.escape(event.key) + '"]');
+      leader = 0;
+      if (link) link.click();
+    }
+  });
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const bad = document.querySelector("[aria-invalid=true]");
+    if (bad) bad.focus();
+  });
+})();
