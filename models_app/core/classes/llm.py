@@ -1,0 +1,24 @@
+"""Chat and completion models for llama-server: whatever has an architecture and no other class."""
+
+from __future__ import annotations
+
+from models_app.core.catalog import Header
+from models_app.core.classes.registry import ModelClass
+
+
+def classifier_reason(header: Header | None) -> str:
+    """Why llama-server cannot serve this header: a classifier head, or attention that sees the future."""
+    if header is None or header.pooling_type > 0 or header.decision_type:
+        return ""
+    if header.classifier_head:
+        return "a classifier (it has output labels); llama-server cannot serve it"
+    if header.non_causal:
+        return "attention is not causal and there is no pooling type; llama-server cannot serve it"
+    return ""
+
+
+def match(file_name: str, header: Header | None) -> str:
+    return f"architecture {header.architecture}" if header is not None and header.architecture.strip() else ""
+
+
+LLM = ModelClass("llm", "Language", "llm", match, planned=True, takes_sidecars=True)

@@ -1,0 +1,31 @@
+"""Speech output by the two older engines, qwentts.cpp and TTS.cpp (classes.md 12)."""
+
+from __future__ import annotations
+
+import re
+
+from models_app.core.catalog import Header
+from models_app.core.classes.registry import ModelClass, has_prefix
+
+QWENTTS = "qwentts"
+TTSCPP = "ttscpp"
+QWENTTS_ARCHITECTURES = ("qwen3-tts", "qwentts")
+TTSCPP_ARCHITECTURES = frozenset({"kokoro", "parler-tts", "parler_tts", "parler", "dia", "orpheus"})
+_TTSCPP_NAME = re.compile(r"kokoro|parler[-_ ]?tts|orpheus", re.ASCII | re.IGNORECASE)
+
+
+def tts_engine(architecture: str, file_name: str) -> str:
+    """`ttscpp`, `qwentts`, or "" for neither. The engine with exact architecture names is asked first."""
+    if architecture.strip().lower() in TTSCPP_ARCHITECTURES or _TTSCPP_NAME.search(file_name):
+        return TTSCPP
+    if has_prefix(architecture, QWENTTS_ARCHITECTURES) or "talker" in file_name.lower():
+        return QWENTTS
+    return ""
+
+
+def match(file_name: str, header: Header | None) -> str:
+    engine = tts_engine(header.architecture, file_name) if header is not None else ""
+    return f"speech model for {engine}" if engine else ""
+
+
+TTS = ModelClass("tts", "Speech", "tts", match)

@@ -1,0 +1,65 @@
+"""What a walk saw, as plain values: discovery works on these and never touches the disk itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from models_app.core.catalog import FileEntry, Finding
+from models_app.core.discovery.roots import Root
+
+MODEL_SUFFIXES = (".gguf", ".ggml", ".safetensors")
+KEPT_NAMES = frozenset(
+    {"config.json", "pipeline.json", "model_index.json", "model.safetensors.index.json", "modules.json"}
+)
+
+
+def is_kept(name: str) -> bool:
+    """Does a listing remember this file? Anything else in a models tree is only counted."""
+    lower = name.lower()
+    return lower.endswith(MODEL_SUFFIXES) or lower in KEPT_NAMES
+
+
+@dataclass(frozen=True, slots=True)
+class RootFiles:
+    """The files of one root, in walk order."""
+
+    root: Root
+    files: tuple[FileEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Everything found below the roots. Sizes are those of link targets."""
+
+    platform: str
+    roots: tuple[RootFiles, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    package_bytes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Folder with a `pipeline.json` -> bytes of all files below it."""
+    cache_commits: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Hub cache folder `models--owner--repo` -> the commit that its `refs/main` names."""
+    unread: tuple[str, ...] = ()
+    """Roots and folders that could not be listed: what was known below them is offline, not gone."""
+    seen_count: int = 0
+    """Every directory entry that was looked at."""
+    stopped: bool = False
+    """True when the caller asked to stop: the listing is incomplete."""
+
+    @property
+    def file_count(self) -> int:
+        return sum(len(part.files) for part in self.roots)
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(entry.size_bytes for part in self.roots for entry in part.files)
+
+
+def by_folder(files: Iterable[FileEntry]) -> dict[str, list[FileEntry]]:
+    """Files grouped by the folder that directly holds them, both in the given order."""
+    folders: dict[str, list[FileEntry]] = {}
+    for entry in files:
+        folders.setdefault(os.path.dirname(entry.path), []).append(entry)
+    return folders

@@ -1,0 +1,229 @@
+"""The walk over models folders (discovery.md 2): names and sizes only, no file is opened.
+
+The one exception is `refs/main` of a Hugging Face cache folder, 40 bytes that say which snapshot counts.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from models_app.core.catalog import FileEntry, Finding
+from models_app.core.discovery.hostile_names import printable, unsafe_reason
+from models_app.core.discovery.listing import Listing, RootFiles, is_kept
+from models_app.core.discovery.roots import Root, without_repeats
+
+PROGRESS_EVERY = 256
+CACHE_PREFIX = "models--"
+REF_LIMIT_BYTES = 256
+MAX_FINDINGS = 1000
+"""Of one walk. A tree of hostile names must not fill a database with complaints."""
+
+
+def list_files(
+    roots: Iterable[Root | str],
+    *,
+    platform: str,
+    should_stop: Callable[[], bool] = lambda: False,
+    on_progress: Callable[[int, str], None] = lambda seen, folder: None,
+) -> Listing:
+    """List every model file below the roots. Never raises for what it finds on disk.
+
+    `on_progress` gets the number of entries seen so far and the folder being read; it and `should_stop` are called at
+    least every 256 entries.
+    """
+    walk = _Walk(should_stop, on_progress)
+    parts = []
+    for root in without_repeats((_as_root(item) for item in roots), platform):
+        root = Root(os.path.abspath(root.path), root.category)
+        parts.append(RootFiles(root, tuple(walk.root(root.path))))
+        if walk.stopped:
+            break
+    return Listing(
+        platform=platform,
+        roots=tuple(parts),
+        findings=tuple(walk.findings),
+        package_bytes=walk.package_bytes,
+        cache_commits=walk.cache_commits,
+        unread=tuple(walk.unread),
+        seen_count=walk.seen,
+        stopped=walk.stopped,
+    )
+
+
+def _as_root(item: Root | str) -> Root:
+    return item if isinstance(item, Root) else Root(item.strip())
+
+
+@dataclass
+class _Folder:
+    """A folder still to be read: where it is, where it really is, and the package that it belongs to."""
+
+    path: str
+    real_path: str
+    package: str = ""
+
+
+@dataclass
+class _Walk:
+    should_stop: Callable[[], bool]
+    on_progress: Callable[[int, str], None]
+    findings: list[Finding] = field(default_factory=list)
+    package_bytes: dict[str, int] = field(default_factory=dict)
+    cache_commits: dict[str, str] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
+    seen: int = 0
+    stopped: bool = False
+    _visited: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def root(self, path: str) -> list[FileEntry]:
+        """All kept files below one root. A missing root is a finding."""
+        files: list[FileEntry] = []
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError) as error:
+            self._unreadable("root-missing", path, f"this models folder cannot be read: {_why(error)}", "error")
+            return files
+        if not stat.S_ISDIR(status.st_mode):
+            self._unreadable("root-missing", path, "this models folder is not a folder", "error")
+            return files
+        reason = unsafe_reason(path)
+        if reason:
+            self._unreadable("unsafe-name", path, f"this models folder cannot be used: {reason}", "error")
+            return files
+        self._visited = {}
+        pending = [_Folder(path, os.path.realpath(path))]
+        while pending and not self.stopped:
+            folder = pending.pop()
+            if self._first_visit(folder):
+                pending.extend(reversed(self._read(folder, files)))
+        return files
+
+    def _first_visit(self, folder: _Folder) -> bool:
+        """Guards against loops of links, and against listing one folder twice."""
+        try:
+            status = os.stat(folder.path)
+        except OSError as error:
+            self._unreadable("folder-unreadable", folder.path, f"folder cannot be read: {_why(error)}")
+            return False
+        key = (status.st_dev, status.st_ino)
+        earlier = self._visited.setdefault(key, folder.path)
+        if earlier is folder.path:
+            return True
+        loops = folder.path.startswith(earlier.rstrip(os.sep) + os.sep)
+        text = "link back to a folder above it" if loops else "the same folder as one listed before"
+        self._note("folder-repeated", folder.path, f"not entered: {text} ({printable(earlier)})", "info")
+        return False
+
+    def _read(self, folder: _Folder, files: list[FileEntry]) -> list[_Folder]:
+        """Add the files of one folder; returns its sub-folders in byte order."""
+        self._check(folder.path)
+        entries: list[os.DirEntry[str]] = []
+        try:
+            with os.scandir(folder.path) as iterator:
+                for entry in iterator:
+                    entries.append(entry)
+                    self.seen += 1
+                    if self.seen % PROGRESS_EVERY == 0:
+                        self._check(folder.path)
+                        if self.stopped:
+                            return []
+        except OSError as error:
+            self._unreadable("folder-unreadable", folder.path, f"folder cannot be read: {_why(error)}")
+            return []
+        entries.sort(key=lambda entry: entry.name)
+        self._open_package(folder, entries)
+        self._read_cache_ref(folder)
+        subfolders = []
+        for entry in entries:
+            if _is_folder(entry):
+                if self._is_safe(entry):
+                    subfolders.append(_Folder(entry.path, _real_folder(folder, entry), folder.package))
+            elif folder.package or is_kept(entry.name):
+                self._add(folder, entry, files)
+        return subfolders
+
+    def _open_package(self, folder: _Folder, entries: list[os.DirEntry[str]]) -> None:
+        if not folder.package and any(entry.name == "pipeline.json" for entry in entries):
+            folder.package = folder.path
+            self.package_bytes[folder.path] = 0
+
+    def _add(self, folder: _Folder, entry: os.DirEntry[str], files: list[FileEntry]) -> None:
+        kept = is_kept(entry.name)
+        try:
+            status = entry.stat()
+        except OSError as error:
+            if kept:
+                text = "broken link" if entry.is_symlink() else _why(error)
+                self._note("file-unreadable", entry.path, f"file cannot be read: {text}")
+            return
+        if not stat.S_ISREG(status.st_mode):
+            if kept:
+                self._note("file-unreadable", entry.path, "not a regular file")
+            return
+        if folder.package:
+            self.package_bytes[folder.package] += status.st_size
+        if kept and self._is_safe(entry):
+            files.append(FileEntry(entry.path, status.st_size, status.st_mtime_ns, real_path=_real_file(folder, entry)))
+
+    def _read_cache_ref(self, folder: _Folder) -> None:
+        if not os.path.basename(folder.path).startswith(CACHE_PREFIX):
+            return
+        try:
+            with open(os.path.join(folder.path, "refs", "main"), "rb") as stream:
+                commit = stream.read(REF_LIMIT_BYTES).decode("ascii", "replace").strip()
+        except OSError:
+            return
+        self.cache_commits[folder.path] = commit
+
+    def _is_safe(self, entry: os.DirEntry[str]) -> bool:
+        reason = unsafe_reason(entry.name)
+        if reason:
+            self._note("unsafe-name", entry.path, f"left out: {reason}")
+        return not reason
+
+    def _check(self, folder: str) -> None:
+        self.on_progress(self.seen, printable(folder))
+        if self.should_stop():
+            self.stopped = True
+
+    def _unreadable(self, kind: str, path: str, text: str, level: str = "warning") -> None:
+        self.unread.append(printable(path))
+        self._note(kind, path, text, level)
+
+    def _note(self, kind: str, path: str, text: str, level: str = "warning") -> None:
+        if len(self.findings) < MAX_FINDINGS:
+            self.findings.append(Finding(kind, printable(path), text, level))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _real_folder(folder: _Folder, entry: os.DirEntry[str]) -> str:
+    if entry.is_symlink():
+        return os.path.realpath(entry.path)
+    return os.path.join(folder.real_path, entry.name)
+
+
+def _real_file(folder: _Folder, entry: os.DirEntry[str]) -> str:
+    """Where the bytes are, "" when that is the path itself."""
+    if entry.is_symlink():
+        return os.path.realpath(entry.path)
+    return "" if folder.real_path == folder.path else os.path.join(folder.real_path, entry.name)
+
+
+def _why(error: OSError | ValueError) -> str:
+    match error:
+        case FileNotFoundError():
+            return "it does not exist"
+        case PermissionError():
+            return "permission denied"
+        case OSError():
+            return error.strerror or type(error).__name__
+    return str(error)
