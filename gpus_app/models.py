@@ -1,0 +1,141 @@
+"""Hosts, what telemetry says about them, and how much of their memory planning may use."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+LATE_AFTER = timedelta(seconds=30)
+OFFLINE_AFTER = timedelta(seconds=90)
+
+
+class OsFamily(models.TextChoices):
+    LINUX = "linux", "Linux"
+    WINDOWS = "windows", "Windows"
+    DARWIN = "darwin", "macOS"
+
+
+class Dialect(models.TextChoices):
+    QUARTERMASTER = "quartermaster", "Quartermaster router"
+    LLAMA_SWAP = "llama-swap", "llama-swap"
+
+
+class Host(models.Model):
+    """A machine with GPUs and model files."""
+
+    slug = models.SlugField(max_length=40, unique=True)
+    name = models.CharField(max_length=100)
+    os_family = models.CharField(max_length=8, choices=OsFamily.choices, default=OsFamily.LINUX)
+    paused = models.BooleanField(default=False)
+    worker_version = models.CharField(max_length=32, blank=True)
+    worker_id = models.CharField(max_length=64, blank=True)
+    last_seen_at = models.DateTimeField(null=True, blank=True)
+    clock_skew_seconds = models.FloatField(default=0.0)
+
+    cpu_count = models.PositiveIntegerField(default=0)
+    ram_total_bytes = models.PositiveBigIntegerField(default=0)
+    ram_available_bytes = models.PositiveBigIntegerField(default=0)
+    probed_at = models.DateTimeField(null=True, blank=True)
+    probe_note = models.CharField(max_length=500, blank=True)
+    """Why no device was seen, in words."""
+
+    publish_dialect = models.CharField(max_length=16, choices=Dialect.choices, default=Dialect.LLAMA_SWAP)
+    publish_path = models.CharField(max_length=1024, blank=True)
+    adopt_foreign_file = models.BooleanField(default=False)
+    """A person allowed the file at the target, which is not ours, to be replaced (after a backup)."""
+    written_sha256 = models.CharField(max_length=64, blank=True)
+    """Of the bytes last written to the target; a differing file there is drift."""
+    written_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.name or self.slug
+
+    @property
+    def queue(self) -> str:
+        """The Celery queue that this host's worker consumes."""
+        return f"host.{self.slug}"
+
+    @property
+    def state(self) -> str:
+        """`online`, `late` (> 30 s), `offline` (> 90 s), `paused` or `never` seen."""
+        if self.last_seen_at is None:
+            return "never"
+        age = timezone.now() - self.last_seen_at
+        if age > OFFLINE_AFTER:
+            return "offline"
+        if self.paused:
+            return "paused"
+        return "late" if age > LATE_AFTER else "online"
+
+    @property
+    def is_reachable(self) -> bool:
+        return self.state in ("online", "late", "paused")
+
+
+class Device(models.Model):
+    """One GPU, as telemetry numbers it."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="devices")
+    index = models.PositiveSmallIntegerField()
+    name = models.CharField(max_length=200)
+    vendor = models.CharField(max_length=16, blank=True)
+    uuid = models.CharField(max_length=100, blank=True)
+    total_bytes = models.PositiveBigIntegerField(default=0)
+    free_bytes = models.PositiveBigIntegerField(default=0)
+    shared_total_bytes = models.PositiveBigIntegerField(default=0)
+    shared_free_bytes = models.PositiveBigIntegerField(default=0)
+    integrated = models.BooleanField(default=False)
+    eligible = models.BooleanField(default=True)
+    eligible_reason = models.CharField(max_length=300, blank=True)
+    read_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["host_id", "index"]
+        constraints = [models.UniqueConstraint(fields=["host", "index"], name="one_device_per_index")]
+
+    def __str__(self) -> str:
+        return f"{self.index}: {self.name}"
+
+
+class Backend(models.Model):
+    """An executable on a host, of a kind."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="backends")
+    kind = models.CharField(max_length=16)
+    name = models.CharField(max_length=100, blank=True)
+    path = models.CharField(max_length=1024)
+    starred = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["host_id", "kind", "id"]
+        constraints = [models.UniqueConstraint(fields=["host", "kind", "path"], name="one_backend_per_path")]
+
+    def __str__(self) -> str:
+        return self.name or self.path
+
+
+class HostSetting(models.Model):
+    """One section of a host's settings. Sections are stored apart, each with its own version."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="settings")
+    section = models.CharField(max_length=24)
+    values: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    """Only what a person set (camelCase keys of the generate file); absent means automatic."""
+    version = models.PositiveIntegerField(default=0)
+    changed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
+    changed_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["host", "section"], name="one_row_per_settings_section")]
+
+    def __str__(self) -> str:
+        return f"{self.host_id}/{self.section} v{self.version}"

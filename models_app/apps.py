@@ -1,0 +1,9 @@
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class ModelsConfig(AppConfig):
+    name = "models_app"
+    label = "models_app"
+    verbose_name = "Models"

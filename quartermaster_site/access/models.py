@@ -1,0 +1,72 @@
+"""Who may do what, and who did what. Roles are predicates in code; rows only say which role a person has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+
+
+class Role(models.TextChoices):
+    VIEWER = "viewer", "Viewer"
+    OPERATOR = "operator", "Operator"
+    EDITOR = "editor", "Editor"
+    ADMIN = "admin", "Admin"
+
+
+class Account(models.Model):
+    """The role and preferences of one person."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="account")
+    role = models.CharField(max_length=16, choices=Role.choices, default=Role.VIEWER)
+    theme = models.CharField(
+        max_length=8, choices=[("auto", "As the system"), ("light", "Light"), ("dark", "Dark")], default="auto"
+    )
+
+    def __str__(self) -> str:
+        return f"{self.user} ({self.get_role_display()})"
+
+
+class Installation(models.Model):
+    """One row: how far the first-run wizard got. The setup token is stored as a hash and works once."""
+
+    setup_token_digest = models.CharField(max_length=64, blank=True)
+    setup_finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(pk=1), name="installation_has_one_row")]
+
+    def __str__(self) -> str:
+        return "installation"
+
+
+class AuditEntry(models.Model):
+    """Append-only: who did what to which object, with the fields that changed."""
+
+    class Result(models.TextChoices):
+        OK = "ok", "Done"
+        REFUSED = "refused", "Refused"
+        FAILED = "failed", "Failed"
+
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
+    actor = models.CharField(max_length=150)
+    """A user's name, `worker of HOST`, or `system`; kept when the user goes."""
+    address = models.CharField(max_length=64, blank=True)
+    request_id = models.CharField(max_length=32, blank=True)
+    action = models.CharField(max_length=64, db_index=True)
+    object_type = models.CharField(max_length=32, blank=True)
+    object_id = models.CharField(max_length=64, blank=True)
+    object_label = models.CharField(max_length=300, blank=True)
+    host_slug = models.CharField(max_length=40, blank=True)
+    changes: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    """Field -> [before, after], changed fields only."""
+    result = models.CharField(max_length=8, choices=Result.choices, default=Result.OK)
+    reason = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.actor} {self.action} {self.object_label}"

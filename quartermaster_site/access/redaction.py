@@ -1,0 +1,49 @@
+"""Masks values that look like secrets before anything is stored or shown (web.md 10.3)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_NAME = r"[\w.-]*(?:key|token|secret|password|authorization)[\w.-]*"
+_SECRET_NAME = re.compile(rf"(?i)\A-{{0,2}}{_NAME}\Z")
+_ASSIGNED = re.compile(
+    rf"(?i)(?P<name>{_NAME})(?P<sep>[\"']?\s*[=:]\s*(?:bearer\s+)?|\s+(?=\S{{8,}}))(?P<value>[^\s\"',}}]+)"
+)
+_OUR_KEY = re.compile(r"\bqm-[0-9a-f]{8,}")
+_USER_INFO = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^\s/@]+@", re.IGNORECASE)
+_NOT_SECRET = frozenset({"model_key", "family_key", "kv_key", "object_key"})
+
+
+def mask(value: str) -> str:
+    """The first four characters, then an ellipsis."""
+    return f"{value[:4]}…"
+
+
+def redact(value: Any) -> Any:
+    """The same value with every secret-looking part masked; dicts and lists are walked."""
+    if isinstance(value, str):
+        return _redact_text(value)
+    if isinstance(value, dict):
+        return {key: _redact_named(key, item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [redact(item) for item in value]
+    return value
+
+
+def _redact_named(name: Any, value: Any) -> Any:
+    if isinstance(name, str) and name not in _NOT_SECRET and _SECRET_NAME.match(name):
+        return [mask(str(item)) for item in value] if isinstance(value, list) else mask(str(value))
+    return redact(value)
+
+
+def _redact_text(text: str) -> str:
+    text = _USER_INFO.sub(lambda found: f"{found['scheme']}…@", text)
+    text = _OUR_KEY.sub(lambda found: mask(found[0]), text)
+    return _ASSIGNED.sub(_mask_assigned, text)
+
+
+def _mask_assigned(found: re.Match[str]) -> str:
+    if found["name"] in _NOT_SECRET:
+        return found[0]
+    return f"{found['name']}{found['sep']}{mask(found['value'])}"

@@ -1,0 +1,70 @@
+"""The Celery application. A host worker (`QM_ROLE=host`) starts here without Django and without a database."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from celery import Celery
+from kombu import Queue
+
+from quartermaster_site import broker, env
+
+CONTROL_QUEUE = "control"
+HOST_MODULES = ("models_app.host_tasks", "gpus_app.host_tasks", "quartermaster_site.jobs.host_tasks")
+CONTROL_MODULES = ("quartermaster_site.jobs.tasks", "gpus_app.tasks", "models_app.tasks")
+SWEEP_SECONDS = 30.0
+
+
+def host_queue(slug: str) -> str:
+    return f"host.{slug}"
+
+
+def _broker() -> dict[str, Any]:
+    url = env.redis_url()
+    if url:
+        return {"broker_url": url, "broker_transport_options": {"visibility_timeout": 24 * 3600}}
+    broker.register()
+    return {
+        "broker_url": "filesystem://",
+        "broker_transport_options": broker.prepare(env.prepared_data_dir()),
+    }
+
+
+def configuration() -> dict[str, Any]:
+    """All of Celery's settings. JSON only; results are not kept, since the job row is the truth."""
+    host_only = env.role() == "host"
+    queues = [Queue(host_queue(env.host_slug()))] if host_only else [Queue(CONTROL_QUEUE)]
+    return {
+        **_broker(),
+        "task_queues": queues,
+        "task_default_queue": CONTROL_QUEUE,
+        "task_create_missing_queues": True,
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "result_serializer": "json",
+        "task_ignore_result": True,
+        "task_store_errors_even_if_ignored": False,
+        "worker_prefetch_multiplier": 1,
+        "worker_hijack_root_logger": False,
+        "worker_send_task_events": False,
+        "worker_cancel_long_running_tasks_on_connection_loss": False,
+        "broker_connection_retry_on_startup": True,
+        "enable_utc": True,
+        "imports": HOST_MODULES if host_only else (*HOST_MODULES, *CONTROL_MODULES),
+        "beat_schedule_filename": str(env.data_dir() / "beat-schedule"),
+        "beat_schedule": {
+            "sweep-lost-jobs": {
+                "task": "quartermaster_site.jobs.tasks.sweep_lost_jobs",
+                "schedule": SWEEP_SECONDS,
+                "options": {"queue": CONTROL_QUEUE, "expires": SWEEP_SECONDS},
+            },
+        },
+    }
+
+
+if env.role() != "host":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "quartermaster_site.settings")
+
+app = Celery("quartermaster", set_as_current=True)
+app.config_from_object(configuration())

@@ -1,0 +1,174 @@
+"""The only reader of `QM_*` variables. Imports no Django, so that a host worker can use it too.
+
+Every function looks at the environment when it is called and fails with one sentence that names the variable.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from pathlib import Path
+
+from gpus_app.core.errors import QuartermasterError
+
+SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+ROLES = ("web", "control", "host", "all")
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"", "0", "false", "no", "off"})
+_SECRET_FILE = "secret-key"  # noqa: S105 - the name of a file, not a secret
+_MINIMUM_SECRET_LENGTH = 32
+
+
+class ConfigurationError(QuartermasterError):
+    """A `QM_*` variable, or the data folder, that cannot be used."""
+
+
+def text(name: str, default: str = "") -> str:
+    """The value without surrounding blanks; NAME_FILE names a file that holds it instead."""
+    value = os.environ.get(name, "").strip()
+    path = os.environ.get(f"{name}_FILE", "").strip()
+    if value and path:
+        raise ConfigurationError(f"Set {name} or {name}_FILE, not both.")
+    if not path:
+        return value or default
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{name}_FILE: cannot read {path}: {error}.") from error
+
+
+def flag(name: str, *, default: bool = False) -> bool:
+    """A yes or no; anything unclear is refused."""
+    raw = os.environ.get(name)
+    if raw is None:
+        return default
+    word = raw.strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise ConfigurationError(f"{name} is {raw!r}: write 1 or 0.")
+
+
+def words(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """A list separated by commas or blanks."""
+    found = tuple(word for word in re.split(r"[,\s]+", text(name)) if word)
+    return found or default
+
+
+def data_dir() -> Path:
+    """Where all state lives: database, broker, caches, static files."""
+    configured = text("QM_DATA_DIR")
+    folder = Path(configured).expanduser() if configured else Path.home() / ".local/share/quartermaster"
+    return folder.absolute()
+
+
+def prepared_data_dir() -> Path:
+    """The data folder, made when it is not there. Raises ConfigurationError when it cannot be used."""
+    folder = data_dir()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"The data folder {folder} cannot be made: {error.strerror or error}.") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigurationError(f"The data folder {folder} is not writable: set QM_DATA_DIR to one that is.")
+    return folder
+
+
+def secret_key() -> str:
+    """`QM_SECRET_KEY`, `QM_SECRET_KEY_FILE`, or a key made once and kept in the data folder (mode 0600)."""
+    given = text("QM_SECRET_KEY")
+    if given:
+        if len(given) < _MINIMUM_SECRET_LENGTH:
+            raise ConfigurationError(f"QM_SECRET_KEY is too short: use at least {_MINIMUM_SECRET_LENGTH} characters.")
+        return given
+    path = prepared_data_dir() / _SECRET_FILE
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _kept_secret(path)
+    except OSError as error:
+        raise ConfigurationError(f"Cannot write {path}: {error.strerror}. Set QM_SECRET_KEY instead.") from error
+    key = secrets.token_urlsafe(48)
+    with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+        stream.write(key)
+    return key
+
+
+def _kept_secret(path: Path) -> str:
+    try:
+        key = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"Cannot read the secret key in {path}: {error}.") from error
+    if len(key) < _MINIMUM_SECRET_LENGTH:
+        raise ConfigurationError(f"The secret key in {path} is damaged: remove the file, everybody signs in again.")
+    return key
+
+
+def debug() -> bool:
+    return flag("QM_DEBUG")
+
+
+def https() -> bool:
+    """The site is reached over HTTPS (through a proxy that says so): secure cookies, HSTS."""
+    return flag("QM_HTTPS")
+
+
+def allowed_hosts() -> tuple[str, ...]:
+    return words("QM_ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]"))
+
+
+def trusted_origins() -> tuple[str, ...]:
+    """Origins (`https://name`) whose forms are accepted when a proxy changes scheme or host."""
+    origins = words("QM_TRUSTED_ORIGINS")
+    for origin in origins:
+        if not origin.startswith(("http://", "https://")):
+            raise ConfigurationError(f"QM_TRUSTED_ORIGINS: {origin!r} must start with http:// or https://.")
+    return origins
+
+
+def redis_url() -> str:
+    url = text("QM_REDIS_URL")
+    if url and not url.startswith(("redis://", "rediss://", "unix://", "redis+socket://")):
+        raise ConfigurationError("QM_REDIS_URL must start with redis://, rediss:// or redis+socket://.")
+    return url
+
+
+def database_url() -> str:
+    url = text("QM_DATABASE_URL")
+    if url and not url.startswith(("postgres://", "postgresql://", "sqlite://")):
+        raise ConfigurationError("QM_DATABASE_URL must start with postgres://, postgresql:// or sqlite://.")
+    return url
+
+
+def role() -> str:
+    """What this process is: `web`, `control`, `host` (no database) or `all`."""
+    value = text("QM_ROLE", "web")
+    if value not in ROLES:
+        raise ConfigurationError(f"QM_ROLE is {value!r}: use one of {', '.join(ROLES)}.")
+    return value
+
+
+def host_slug() -> str:
+    """The host whose disk and devices this machine's worker looks after."""
+    value = text("QM_HOST_SLUG", "local")
+    if not SLUG.fullmatch(value):
+        raise ConfigurationError(f"QM_HOST_SLUG is {value!r}: use lower-case letters, digits and dashes, up to 40.")
+    return value
+
+
+def browse_roots() -> tuple[str, ...]:
+    """Folders that the folder browser of this host may list; everything when unset."""
+    found = tuple(part for part in text("QM_BROWSE_ROOTS").split(os.pathsep) if part)
+    for part in found:
+        if not os.path.isabs(part):
+            raise ConfigurationError(f"QM_BROWSE_ROOTS: {part!r} is not an absolute path.")
+    return found or (os.path.abspath(os.sep),)
+
+
+def log_level() -> str:
+    value = text("QM_LOG_LEVEL", "INFO").upper()
+    if value not in ("DEBUG", "INFO", "WARNING", "ERROR"):
+        raise ConfigurationError(f"QM_LOG_LEVEL is {value!r}: use DEBUG, INFO, WARNING or ERROR.")
+    return value

@@ -1,0 +1,69 @@
+"""Errors as pages. Templates: `error.html`, its fragment `error-panel`; both get `status`, `title`, `message`."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.template import TemplateDoesNotExist
+from django.template.loader import render_to_string
+from django.utils.cache import patch_vary_headers
+from django.utils.html import escape
+
+from quartermaster_site.errors import Busy, QuartermasterError, SiteError
+from quartermaster_site.http import wants_fragment
+
+log = logging.getLogger(__name__)
+
+
+def render_error(request: HttpRequest, status: int, title: str, message: str, **extra: Any) -> HttpResponse:
+    """One error as a page, or as a panel for htmx. Works without a session, a user or a database."""
+    reference = getattr(request, "request_id", "")
+    context = {"status": status, "title": title, "message": message, "reference": reference, **extra}
+    fragment = hasattr(request, "htmx") and wants_fragment(request)
+    try:
+        body = render_to_string("error.html#error-panel" if fragment else "error.html", context)
+    except TemplateDoesNotExist:
+        body = f"<!doctype html><title>{escape(title)}</title><h1>{escape(title)}</h1><p>{escape(message)}</p>"
+    response = HttpResponse(body, status=status)
+    patch_vary_headers(response, ["HX-Request"])
+    return response
+
+
+def from_error(request: HttpRequest, error: QuartermasterError) -> HttpResponse:
+    """The page of an expected failure."""
+    if not isinstance(error, SiteError):
+        return render_error(request, 422, "This cannot be done", str(error))
+    response = render_error(request, error.status, error.title, str(error), error=error)
+    if isinstance(error, Busy):
+        response["Retry-After"] = str(error.wait_seconds)
+    return response
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return render_error(request, 400, "Bad request", "The server could not read this request.")
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return render_error(request, 403, "Not allowed", str(exception) or "Your role does not allow this.")
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return render_error(request, 404, "Not found", "There is nothing at this address, or you may not see it.")
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    reference = getattr(request, "request_id", "")
+    log.error("reference %s: %s %s failed", reference, request.method, request.path)
+    message = f"Something went wrong on our side. The log has the details under reference {reference}."
+    return render_error(request, 500, "Server error", message)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    return render_error(
+        request,
+        403,
+        "This form has expired",
+        "Its protection token is missing or old: go back, reload the page and send the form again.",
+    )

@@ -1,0 +1,73 @@
+"""The request type, and the one place that decides between a whole page and a fragment of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.contrib.auth.models import AbstractUser
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+from django.utils.http import url_has_allowed_host_and_scheme
+from django_htmx.http import HttpResponseClientRedirect
+from django_htmx.middleware import HtmxDetails
+
+STOP_POLLING = 286
+"""The status that ends an htmx 2 poll (W-021)."""
+
+
+class Request(HttpRequest):
+    """A request as our views see it: signed in, with htmx details and an id for the log."""
+
+    htmx: HtmxDetails
+    user: AbstractUser  # type: ignore[assignment]
+    request_id: str
+
+
+def wants_fragment(request: HttpRequest) -> bool:
+    """An htmx request that is neither boosted nor a history restore: those need the whole page."""
+    htmx: HtmxDetails = request.htmx  # type: ignore[attr-defined]
+    return bool(htmx) and not htmx.boosted and not htmx.history_restore_request
+
+
+def page(
+    request: HttpRequest,
+    template: str,
+    context: Mapping[str, Any] | None = None,
+    *,
+    fragments: Sequence[str] = (),
+    status: int = 200,
+) -> HttpResponse:
+    """The whole page, or for htmx the fragment whose name is the target's id (else the first of `fragments`)."""
+    name = template
+    if fragments and wants_fragment(request):
+        target = request.htmx.target  # type: ignore[attr-defined]
+        name = f"{template}#{target if target in fragments else fragments[0]}"
+    response = render(request, name, dict(context or {}), status=status)
+    patch_vary_headers(response, ["HX-Request"])
+    return response
+
+
+def go_to(request: HttpRequest, url: str) -> HttpResponse:
+    """After a successful POST: a client redirect for htmx, a plain one otherwise (W-015)."""
+    if request.htmx:  # type: ignore[attr-defined]
+        return HttpResponseClientRedirect(url)
+    return HttpResponseRedirect(url)
+
+
+def local_path(request: HttpRequest, candidate: str, default: str = "/") -> str:
+    """`candidate` when it is a path of this site, else `default`."""
+    safe = url_has_allowed_host_and_scheme(
+        candidate, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    if not candidate or not safe:
+        return default
+    parts = urlsplit(candidate)
+    return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def client_address(request: HttpRequest) -> str:
+    """The socket peer, with IPv4-mapped IPv6 written as IPv4."""
+    return str(request.META.get("REMOTE_ADDR", "")).removeprefix("::ffff:").partition("%")[0]

@@ -1,0 +1,52 @@
+"""The kinds of jobs: what runs them, on which queue, and who stores what they report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of job. `task` is a Celery task name, `receiver` the dotted path of a `jobs.receiving.Receiver`."""
+
+    slug: str
+    label: str
+    task: str
+    on_host: bool
+    receiver: str = ""
+    repeatable: bool = True
+    """A lost job of this kind may be started again by itself (publish may not: its outcome is decided by hash)."""
+    unit: str = ""
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind("scan", "Scan", "models_app.host_tasks.scan_folders", True, "models_app.receivers.ScanReceiver", unit="files"),
+    Kind(
+        "read_header",
+        "Read header",
+        "models_app.host_tasks.read_headers",
+        True,
+        "models_app.receivers.HeaderReceiver",
+        unit="files",
+    ),
+    Kind("browse", "Browse folder", "models_app.host_tasks.browse_folder", True, "models_app.receivers.BrowseReceiver"),
+    Kind(
+        "probe_devices", "Probe devices", "gpus_app.host_tasks.probe_devices", True, "gpus_app.receivers.DeviceReceiver"
+    ),
+    Kind("plan_host", "Plan host", "models_app.tasks.plan_host", False, unit="models"),
+    Kind(
+        "publish",
+        "Write config",
+        "models_app.host_tasks.write_config",
+        True,
+        "models_app.receivers.PublishReceiver",
+        repeatable=False,
+    ),
+)
+
+BY_SLUG = {kind.slug: kind for kind in KINDS}
+
+
+def choices() -> list[tuple[str, str]]:
+    """For model and form fields; a callable, so that a new kind needs no migration."""
+    return [(kind.slug, kind.label) for kind in KINDS]

@@ -1,0 +1,110 @@
+"""What happens around every request: an id, session age, sign-in, setup gate, cache headers, expected errors."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from django.conf import settings
+from django.contrib.auth import logout
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import resolve_url
+from django.utils.cache import patch_cache_control
+from django_htmx.http import HttpResponseClientRedirect
+
+from gpus_app.core.errors import QuartermasterError
+from quartermaster_site import error_pages
+from quartermaster_site.access import selectors as access
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+_RENEW_AFTER_SECONDS = 600
+SETUP_PATH = "/setup/"
+
+
+def request_id(get_response: GetResponse) -> GetResponse:
+    """Give the request an id that error pages, log lines and audit entries share."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        request.request_id = uuid.uuid4().hex[:12]  # type: ignore[attr-defined]
+        return get_response(request)
+
+    return middleware
+
+
+def session_age(get_response: GetResponse) -> GetResponse:
+    """End a session after its absolute age; otherwise renew its idle time, at most every ten minutes."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if request.user.is_authenticated:
+            now = int(time.time())
+            started = request.session.setdefault("started", now)
+            if now - started > settings.SESSION_ABSOLUTE_AGE_SECONDS:
+                logout(request)
+            elif now - request.session.get("renewed", 0) > _RENEW_AFTER_SECONDS:
+                request.session["renewed"] = now
+        return get_response(request)
+
+    return middleware
+
+
+def no_store(get_response: GetResponse) -> GetResponse:
+    """Pages of a signed-in person are not kept by caches, the browser's included."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        if request.user.is_authenticated or request.path.startswith(SETUP_PATH):
+            patch_cache_control(response, no_store=True, private=True)
+        return response
+
+    return middleware
+
+
+def setup_gate(get_response: GetResponse) -> GetResponse:
+    """Until an administrator exists, every page but the wizard leads to it."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        open_path = request.path.startswith((SETUP_PATH, "/healthz", settings.STATIC_URL))
+        if not open_path and not request.user.is_authenticated and not access.administrator_exists():
+            return _redirect(request, SETUP_PATH)
+        return get_response(request)
+
+    return middleware
+
+
+class SignedInOnly(LoginRequiredMiddleware):
+    """Django's rule (every view not marked otherwise needs a sign-in) with an answer that suits htmx (W-014)."""
+
+    def handle_no_permission(self, request: HttpRequest, view_func: Callable[..., Any]) -> Any:
+        login = resolve_url(settings.LOGIN_URL)
+        if request.htmx:  # type: ignore[attr-defined]
+            here = urlsplit(request.htmx.current_url or "/")  # type: ignore[attr-defined]
+            path = here.path + (f"?{here.query}" if here.query else "")
+        else:
+            path = request.get_full_path()
+        return _redirect(request, f"{login}?{urlencode({'next': path})}")
+
+
+class DomainErrors:
+    """Turns an expected failure into its page."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if isinstance(exception, QuartermasterError):
+            return error_pages.from_error(request, exception)
+        return None
+
+
+def _redirect(request: HttpRequest, url: str) -> HttpResponse:
+    """An empty 200 with HX-Redirect for htmx, so that no whole page lands inside a fragment."""
+    if request.htmx:  # type: ignore[attr-defined]
+        return HttpResponseClientRedirect(url)
+    return HttpResponseRedirect(url)
