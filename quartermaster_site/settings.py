@@ -87,8 +87,13 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "models_app.shell.shell",
             ],
-            "builtins": ["template_partials.templatetags.partials", "django_htmx.templatetags.django_htmx"],
+            "builtins": [
+                "template_partials.templatetags.partials",
+                "django_htmx.templatetags.django_htmx",
+                "quartermaster_site.templatetags.quartermaster",
+            ],
         },
     },
 ]

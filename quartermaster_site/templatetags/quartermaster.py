@@ -5,6 +5,7 @@ Icons are symbols of one inline sprite (`components/_sprite.html`); a status is 
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 from django import template
@@ -20,6 +21,33 @@ register = template.Library()
 
 STATUS_ICONS = {"ok": "ok", "warn": "warn", "bad": "bad", "act": "run", "": "info"}
 """Icon of a tone when the caller names none."""
+
+HTMX_CONFIG = json.dumps(
+    {
+        "responseHandling": [
+            {"code": "204", "swap": False},
+            {"code": "[23]..", "swap": True},
+            {"code": "(409|422)", "swap": True, "error": False},
+            {"code": "(403|404|429)", "swap": True, "error": True},
+            {"code": "[45]..", "swap": False, "error": True},
+        ],
+        "allowEval": False,
+        "includeIndicatorStyles": False,
+        "historyCacheSize": 0,
+        "historyRestoreAsHxRequest": False,
+        "selfRequestsOnly": True,
+        "defaultSwapStyle": "outerHTML",
+        "timeout": 15000,
+    },
+    separators=(",", ":"),
+)
+"""web.md W-011: rules are tried in order, and htmx 2 swaps no 4xx by default."""
+
+
+@register.simple_tag
+def htmx_config() -> str:
+    """The content of the `htmx-config` meta tag."""
+    return HTMX_CONFIG
 
 
 @register.simple_tag

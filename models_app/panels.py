@@ -1,0 +1,264 @@
+"""The plan panel as a page shows it: a core `Plan` turned into finished text, rows of a table and a drawing.
+
+Nothing is computed anew: every figure is the plan's own, rounded once, so that columns add up and the drawing, the
+table and the sentence agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from models_app.core.catalog import MemoryTerm, Plan
+from models_app.layer_strip import LayerStrip, layer_strip
+from models_app.placement_text import placement_sentence
+from quartermaster_site.drawings import MemoryBar, Part, Track, memory_bar
+from quartermaster_site.figures import UNKNOWN, count, gib, hundredths_text, share
+
+PART_ORDER = ("weights", "kv", "compute", "projector", "drafter", "runtime", "headroom", "checkpoints")
+_COLOURS = {"runtime": "other", "checkpoints": "other"}
+_SHORT = {"weights": "weights", "kv": "KV", "compute": "compute", "projector": "projector", "drafter": "drafter"}
+_TONES = {"fits": "ok", "spills": "warn", "over": "bad", "unknown": "warn", "unplanned": ""}
+_ENGINES = {
+    "exact": "Memory follows llama.cpp's own allocation rules.",
+    "approximate": "This architecture is not known here yet: memory is a careful guess.",
+    "classic": "The tensor table is incomplete: memory is estimated from the file size.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MachineDevice:
+    """A device as planning sees it: its name, what is fitted, what planning may use."""
+
+    name: str
+    capacity_bytes: int
+    budget_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the bar needs to know of a host. `target_bytes` is the pooled VRAM target."""
+
+    devices: tuple[MachineDevice, ...]
+    ram_total_bytes: int
+    ram_budget_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """One line of the memory table; `cells` is one text per device."""
+
+    key: str
+    colour: str
+    label: str
+    how: str
+    cells: tuple[str, ...]
+    vram: str
+    ram: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonLine:
+    shape: str
+    tone: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """One argument with its values. `css` is c for custom, x for replaced."""
+
+    text: str
+    css: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPanel:
+    """Everything the panel prints. `say` is the one sentence for assistive technology."""
+
+    tone: str
+    headline: str
+    details: str
+    say: str
+    bar: MemoryBar | None
+    columns: tuple[str, ...]
+    parts: tuple[PartRow, ...]
+    totals: PartRow | None
+    engine: str
+    strip: LayerStrip | None
+    placement: str
+    reasons: tuple[ReasonLine, ...]
+    suggestions: tuple[str, ...]
+    command: tuple[CommandLine, ...]
+    command_text: str
+    custom_count: int
+    replaced_count: int
+    profile_id: str
+
+
+def plan_panel(plan: Plan, machine: Machine, *, block_count: int, pinned: Collection[str] = ()) -> PlanPanel:
+    """The panel of one profile on one machine. `pinned` are the knobs a person set, for the notes of the command."""
+    parts, totals = _table(plan)
+    headline = _headline(plan)
+    details = _details(plan, block_count)
+    placement = plan.placement
+    return PlanPanel(
+        tone=_TONES.get(plan.verdict, ""),
+        headline=headline,
+        details=details,
+        say=headline,
+        bar=memory_bar(_tracks(plan, machine), _bar_label(plan, machine)),
+        columns=_column_names(plan),
+        parts=parts,
+        totals=totals,
+        engine=_ENGINES.get(plan.projection.engine, "") if plan.projection else "",
+        strip=layer_strip(block_count, placement) if placement else None,
+        placement=placement_sentence(placement, block_count) if placement else "",
+        reasons=_reasons(plan),
+        suggestions=plan.suggestions,
+        command=command_lines(plan, pinned),
+        command_text=" \\\n  ".join(plan.lines),
+        custom_count=sum(token.source == "custom" for token in plan.tokens),
+        replaced_count=sum(token.source == "replaced" for token in plan.tokens),
+        profile_id=plan.profile_id,
+    )
+
+
+def _headline(plan: Plan) -> str:
+    if plan.verdict == "unplanned":
+        return f"Not planned yet: {plan.model_class}"
+    if plan.placement is None:
+        return "Cannot judge"
+    context = f"context {count(plan.placement.ctx_tokens)}"
+    vram = f"{gib(plan.est_vram_bytes, 1)} of {gib(plan.target_bytes, 1)} GiB"
+    if not plan.target_bytes and not plan.est_vram_bytes:
+        starts = {"over": "Does not fit in RAM", "unknown": "Cannot judge"}.get(plan.verdict, "Runs on the CPU")
+        return f"{starts}: {gib(plan.est_ram_bytes, 1)} GiB RAM, {context}"
+    if plan.verdict == "over":
+        return f"Does not fit: needs {vram}, {context}"
+    if plan.verdict == "unknown":
+        return f"Cannot judge: about {vram}, {context}"
+    if plan.verdict == "spills":
+        return f"Fits with parts in RAM: {vram}, {context}"
+    return f"Fits: {vram}, {context}"
+
+
+def _details(plan: Plan, block_count: int) -> str:
+    if plan.skip_reason:
+        return plan.skip_reason
+    placement = plan.placement
+    if placement is None:
+        return ""
+    parts = []
+    if placement.slots > 1:
+        pool = placement.ctx_tokens * placement.slots
+        parts.append(f"per conversation, {placement.slots} at once (pool {count(pool)})")
+    parts.append(placement_sentence(placement, block_count))
+    spare = plan.target_bytes - plan.est_vram_bytes
+    if plan.target_bytes:
+        parts.append(f"{gib(abs(spare), 1)} GiB {'to spare' if spare >= 0 else 'too much'}")
+    return " · ".join(parts)
+
+
+def _ordered(plan: Plan) -> list[MemoryTerm]:
+    rank = {key: index for index, key in enumerate(PART_ORDER)}
+    return sorted(plan.terms, key=lambda term: rank.get(term.key, len(rank)))
+
+
+def _table(plan: Plan) -> tuple[tuple[PartRow, ...], PartRow | None]:
+    """The rows and the total: columns are rounded so that each sums to its total, rows sum by construction."""
+    terms = [term for term in _ordered(plan) if any(term.device_bytes) or term.ram_bytes]
+    if not terms:
+        return (), None
+    width = max(len(term.device_bytes) for term in terms)
+    by_device = [[term.device_bytes[i] if i < len(term.device_bytes) else 0 for term in terms] for i in range(width)]
+    device_totals = share([sum(column) for column in by_device])
+    columns = [share(column, total_steps=total) for column, total in zip(by_device, device_totals, strict=True)]
+    ram = share([term.ram_bytes for term in terms])
+    rows = []
+    for row, term in enumerate(terms):
+        cells = tuple(_cell(columns[i][row], by_device[i][row]) for i in range(width))
+        vram = _cell(sum(column[row] for column in columns), sum(term.device_bytes))
+        colour = _COLOURS.get(term.key, term.key)
+        rows.append(PartRow(term.key, colour, term.label, term.how, cells, vram, _cell(ram[row], term.ram_bytes)))
+    total = PartRow(
+        "total",
+        "",
+        "Total",
+        "",
+        tuple(hundredths_text(steps) for steps in device_totals),
+        hundredths_text(sum(device_totals)),
+        hundredths_text(sum(ram)),
+    )
+    return tuple(rows), total
+
+
+def _cell(steps: int, size_bytes: int) -> str:
+    return hundredths_text(steps) if size_bytes else UNKNOWN
+
+
+def _column_names(plan: Plan) -> tuple[str, ...]:
+    """One column per device, but none when there is a single one: its column would repeat the VRAM column."""
+    width = max((len(term.device_bytes) for term in plan.terms), default=0)
+    return tuple(f"GPU {index}" for index in range(width)) if width > 1 else ()
+
+
+def _tracks(plan: Plan, machine: Machine) -> list[Track]:
+    terms = _ordered(plan)
+    tracks = []
+    for index, device in enumerate(machine.devices):
+        parts = _parts(terms, [term.device_bytes[index] if index < len(term.device_bytes) else 0 for term in terms])
+        used = sum(part.size_bytes for part in parts)
+        note = f"{gib(used)} of {gib(device.budget_bytes)}"
+        tracks.append(Track(device.name, note, parts, device.capacity_bytes, device.budget_bytes))
+    ram = _parts(terms, [term.ram_bytes for term in terms])
+    in_ram = sum(part.size_bytes for part in ram)
+    if ram and (not machine.devices or plan.verdict in ("spills", "over")):
+        note = f"{gib(in_ram)} of {gib(machine.ram_budget_bytes)}"
+        tracks.append(Track("RAM", note, ram, machine.ram_total_bytes, machine.ram_budget_bytes))
+    return tracks
+
+
+def _parts(terms: list[MemoryTerm], sizes: list[int]) -> tuple[Part, ...]:
+    return tuple(
+        Part(_COLOURS.get(term.key, term.key), term.label, _SHORT.get(term.key, ""), size)
+        for term, size in zip(terms, sizes, strict=True)
+        if size > 0
+    )
+
+
+def _bar_label(plan: Plan, machine: Machine) -> str:
+    sentences = [
+        f"{track.name}: {track.note} GiB planned, {gib(track.capacity_bytes, 0)} GiB fitted."
+        for track in _tracks(plan, machine)
+    ]
+    return f"Memory by device. {' '.join(sentences)} The table below has every figure."
+
+
+def _reasons(plan: Plan) -> tuple[ReasonLine, ...]:
+    lines = [ReasonLine(_shape(reason.kind), "", reason.text) for reason in plan.reasons]
+    lines += [ReasonLine("warn", "warn", text) for text in plan.warnings]
+    return tuple(lines)
+
+
+def _shape(kind: str) -> str:
+    if "pinned" in kind:
+        return "lock"
+    return "dash" if "not-modelled" in kind else "info"
+
+
+def command_lines(plan: Plan, pinned: Collection[str] = ()) -> tuple[CommandLine, ...]:
+    """The command as one line per argument, each with its values; a custom or replaced one says so."""
+    lines: list[CommandLine] = []
+    for token in plan.tokens:
+        css = {"custom": "c", "replaced": "x"}.get(token.source, "")
+        note = {"custom": "custom", "replaced": "replaced"}.get(token.source, "")
+        if not note and token.knob in pinned:
+            note = "set here"
+        starts = not lines or (token.text.startswith("-") and not token.text[1:2].isdigit())
+        if starts or lines[-1].css != css:
+            lines.append(CommandLine(token.text, css, note))
+        else:
+            lines[-1] = CommandLine(f"{lines[-1].text} {token.text}", css, lines[-1].note or note)
+    return tuple(lines)
