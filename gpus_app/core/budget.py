@@ -1,0 +1,163 @@
+"""What a plan may use of a host (sizing.md 13): starting values, seeding, the idle mark, and the budget itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from gpus_app.core.gpu_set import GpuSet
+from gpus_app.core.readings import MemoryReading
+from gpus_app.core.runtimes import CUDA, runtime_bytes
+from gpus_app.core.units import GIB, floor_gib, from_gib
+
+PLACEHOLDER_VRAM_GIB = 7.0
+PLACEHOLDER_RAM_GIB = 24.0
+_LEAST_VRAM_GIB = 1.0
+_LEAST_RAM_GIB = 2.0
+_MOST_BYTES = 1 << 60
+"""No machine has an exbibyte; a larger figure is a slip and is cut to this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Targets of the devices in the order in which a launch lists them, and the RAM cap.
+
+    `device_bytes` is empty where nothing may go to a GPU; `ram_bytes` 0 means no cap. The last device carries the
+    output weights and the fixed buffers.
+    """
+
+    device_bytes: tuple[int, ...] = ()
+    ram_bytes: int = 0
+    runtime: str = CUDA
+    device_names: tuple[str, ...] = ()
+    backend_ids: tuple[str, ...] = ()
+    """What the backend calls the devices (`CUDA1`), in the same order; empty where that is not known."""
+    main_gpu: int | None = None
+    """The value of `--main-gpu`: a position in `backend_ids` where they are known, else the telemetry id."""
+    capacity_bytes: tuple[int, ...] = ()
+    """What each device has at all; empty where that is not known."""
+
+    @property
+    def target_bytes(self) -> int:
+        return sum(self.device_bytes)
+
+    @property
+    def runtime_bytes(self) -> int:
+        """What a process costs on each device outside llama.cpp's own figures."""
+        return runtime_bytes(self.runtime)
+
+    def with_target(self, target_bytes: int) -> Budget:
+        """The same devices under another sum; each keeps its share, none is asked for more than it has."""
+        if target_bytes == self.target_bytes or not self.device_bytes:
+            return self
+        weights = self.device_bytes if self.target_bytes > 0 else (1,) * len(self.device_bytes)
+        shares = [target_bytes * weight // sum(weights) for weight in weights]
+        if self.capacity_bytes:
+            shares = [min(share, most) for share, most in zip(shares, self.capacity_bytes, strict=True)]
+        return replace(self, device_bytes=tuple(shares))
+
+    def without_devices(self) -> Budget:
+        """The budget of a launch that must stay in RAM."""
+        return Budget(ram_bytes=self.ram_bytes, runtime=self.runtime)
+
+
+def budget_of(
+    targets_gib: Iterable[float], ram_gib: float = 0.0, *, runtime: str = CUDA, names: tuple[str, ...] = ()
+) -> Budget:
+    """A budget from figures in GiB. Zero, negative and NaN targets are no device; absurd ones are cut."""
+    sizes = tuple(size for value in targets_gib if (size := _bytes_of(value)) > 0)
+    return Budget(device_bytes=sizes, ram_bytes=_bytes_of(ram_gib), runtime=runtime, device_names=names[: len(sizes)])
+
+
+def budget_for_set(
+    devices: GpuSet,
+    target_gib: float,
+    ram_gib: float,
+    *,
+    runtime: str = CUDA,
+    backend_ids: tuple[str, ...] = (),
+) -> Budget:
+    """The pooled target shared among the devices by their capacity.
+
+    With the backend's own ids known, the main device goes last, because the last one carries the fixed buffers; else
+    the order is the set's, which is the bus order that a launch gets without `--device`.
+    """
+    members = list(devices.devices)
+    main = devices.plan_main
+    if main is None or _bytes_of(target_gib) <= 0:
+        return Budget(ram_bytes=_bytes_of(ram_gib), runtime=runtime)
+    order = list(range(len(members)))
+    ids = backend_ids if len(backend_ids) == len(members) else ()
+    if ids:
+        order = [position for position in order if position != main] + [main]
+    chosen = [members[position] for position in order]
+    whole = Budget(
+        device_bytes=tuple(device.capacity_bytes for device in chosen),
+        ram_bytes=_bytes_of(ram_gib),
+        runtime=runtime,
+        device_names=tuple(device.name for device in chosen),
+        backend_ids=tuple(ids[position] for position in order) if ids else (),
+        main_gpu=len(order) - 1 if ids else members[main].index,
+        capacity_bytes=tuple(device.total_bytes for device in chosen),
+    )
+    return whole.with_target(_bytes_of(target_gib))
+
+
+def free_budget(devices: GpuSet, memory: MemoryReading | None, *, runtime: str = CUDA) -> Budget:
+    """What is free at this moment: the default of the verb `plan`."""
+    ram_gib = recommended_ram_gib(memory) or 0.0
+    return Budget(
+        device_bytes=tuple(device.free_bytes for device in devices.devices),
+        ram_bytes=from_gib(ram_gib),
+        runtime=runtime,
+        device_names=tuple(device.name for device in devices.devices),
+        main_gpu=devices.devices[devices.plan_main].index if devices.plan_main is not None else None,
+        capacity_bytes=tuple(device.total_bytes for device in devices.devices),
+    )
+
+
+def recommended_vram_gib(devices: GpuSet) -> float | None:
+    """The VRAM target to start with: what is free now, None below 1 GiB."""
+    free_gib = devices.free_bytes / GIB
+    return floor_gib(free_gib) if free_gib >= _LEAST_VRAM_GIB else None
+
+
+def recommended_ram_gib(memory: MemoryReading | None) -> float | None:
+    """The RAM cap to start with: what the system calls available, None below 2 GiB."""
+    if memory is None:
+        return None
+    available = memory.available_bytes
+    if available <= 0 or available > memory.total_bytes:
+        available = memory.total_bytes - memory.used_bytes
+    available_gib = available / GIB
+    return floor_gib(available_gib) if available_gib >= _LEAST_RAM_GIB else None
+
+
+def seed_budget(written_gib: float | None, recommended_gib: float | None, placeholder_gib: float) -> float:
+    """A written figure is the user's, whatever it is; else the recommendation, else the placeholder."""
+    if written_gib is not None:
+        return written_gib
+    return recommended_gib if recommended_gib else placeholder_gib
+
+
+def auto_vram_target(target_gib: float, mark_gib: float) -> float:
+    """The target under `autoVram`: the idle mark only ever lowers it."""
+    return target_gib if mark_gib < _LEAST_VRAM_GIB else min(target_gib, mark_gib)
+
+
+def high_water(samples: Iterable[float], mark: float = 0.0) -> Iterator[float]:
+    """The largest free value ever seen, after each sample.
+
+    Plans are renewed while models are loaded, so a raw sample would shrink the budget to nothing. A sample should have
+    the estimates of our own running launches added back before it comes here.
+    """
+    for sample in samples:
+        mark = max(mark, sample)
+        yield mark
+
+
+def _bytes_of(value_gib: float) -> int:
+    if math.isnan(value_gib) or value_gib <= 0:
+        return 0
+    return min(_MOST_BYTES, from_gib(min(value_gib, _MOST_BYTES / GIB)))

@@ -1,0 +1,179 @@
+"""Which devices a plan may use (sizing.md 14.1): a policy over raw readings.
+
+The same reading means opposite things on an APU and on a card: an APU's shared pool is its GPU memory, a card's is a
+slow aperture into the host. So the pool is folded first, and only then is the floor applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from gpus_app.core.readings import DeviceReading
+from gpus_app.core.units import GIB, from_gib
+
+_INTEGRATED_NAMES = ("ryzen", "athlon", "radeon graphics")
+_CARVE_OUT_BYTES = 8 * GIB
+"""No card this small has a shared pool three times its own memory."""
+_SHARED_RATIO = 3
+_CAPACITY_SHARE = 0.85
+"""A busy card still counts with this share of its memory when a plan is made for later."""
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePolicy:
+    """The settings `minGpuVramGB`, `sharedMemory` (auto, on, off), `poolIntegratedGpu`, `multiGpu`."""
+
+    min_vram_gib: float = 3.0
+    shared_memory: str = "auto"
+    pool_integrated: bool = False
+    multi_gpu: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class GpuDevice:
+    """A device after folding. The shared figures are part of total and free where the pool counts."""
+
+    index: int
+    name: str
+    integrated: bool
+    shared_counted: bool
+    total_bytes: int
+    free_bytes: int
+    shared_total_bytes: int = 0
+    shared_free_bytes: int = 0
+
+    @property
+    def capacity_bytes(self) -> int:
+        """What a plan may hope for once the present tenants are gone."""
+        return max(self.free_bytes, int(_CAPACITY_SHARE * self.total_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSet:
+    """The devices that plans may use, by index."""
+
+    devices: tuple[GpuDevice, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.devices)
+
+    @property
+    def free_bytes(self) -> int:
+        return sum(device.free_bytes for device in self.devices)
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(device.total_bytes for device in self.devices)
+
+    @property
+    def live_main(self) -> int | None:
+        """Position of the device with most free memory, the first on ties."""
+        return _first_largest(self.devices, lambda device: device.free_bytes)
+
+    @property
+    def plan_main(self) -> int | None:
+        """Position of the device with the largest capacity, the first on ties."""
+        return _first_largest(self.devices, lambda device: device.capacity_bytes)
+
+
+def is_integrated(reading: DeviceReading) -> bool:
+    """The kernel's word first, then the name, then the proportion of the pools."""
+    if reading.total_bytes <= 0 or reading.shared_total_bytes <= 0:
+        return False
+    if reading.integrated is not None:
+        return reading.integrated
+    name = reading.name.lower()
+    if any(mark in name for mark in _INTEGRATED_NAMES):
+        return True
+    small = reading.total_bytes <= _CARVE_OUT_BYTES
+    return small and reading.shared_total_bytes >= _SHARED_RATIO * reading.total_bytes
+
+
+def fold(reading: DeviceReading, policy: DevicePolicy) -> GpuDevice:
+    """One reading with its shared pool added where the policy counts it."""
+    integrated = is_integrated(reading)
+    mode = policy.shared_memory if policy.shared_memory in ("on", "off") else "auto"
+    wanted = mode == "on" or (mode == "auto" and integrated)
+    counted = wanted and reading.shared_total_bytes > 0
+    total, used, shared_free = reading.total_bytes, reading.used_bytes, 0
+    if counted:
+        total += reading.shared_total_bytes
+        used += reading.shared_used_bytes
+        shared_free = max(0, reading.shared_total_bytes - reading.shared_used_bytes)
+    return GpuDevice(
+        index=reading.index,
+        name=reading.name,
+        integrated=integrated,
+        shared_counted=counted,
+        total_bytes=total,
+        free_bytes=max(0, total - used),
+        shared_total_bytes=reading.shared_total_bytes,
+        shared_free_bytes=shared_free,
+    )
+
+
+def newest(readings: Iterable[DeviceReading]) -> list[DeviceReading]:
+    """One reading per device, the newest, by index."""
+    kept: dict[int, DeviceReading] = {}
+    for reading in readings:
+        before = kept.get(reading.index)
+        if before is None or reading.sample >= before.sample:
+            kept[reading.index] = reading
+    return [kept[index] for index in sorted(kept)]
+
+
+def gpu_set(readings: Iterable[DeviceReading], policy: DevicePolicy | None = None) -> GpuSet:
+    """The eligible devices, by index; integrated ones only where nothing else is left or the policy pools them."""
+    policy = policy or DevicePolicy()
+    folded = [fold(reading, policy) for reading in newest(readings)]
+    devices = [device for device in folded if _above_floor(device, policy)]
+    if any(not device.integrated for device in devices) and not policy.pool_integrated:
+        devices = [device for device in devices if not device.integrated]
+    found = GpuSet(tuple(devices))
+    main = found.plan_main
+    if not policy.multi_gpu and main is not None:
+        return GpuSet((found.devices[main],))
+    return found
+
+
+def describe(readings: Iterable[DeviceReading], policy: DevicePolicy | None = None) -> str:
+    """The decision in words, for a bug report from a machine that nobody else has."""
+    policy = policy or DevicePolicy()
+    kept = gpu_set(readings := newest(readings), policy)
+    members = {device.index for device in kept.devices}
+    lines = [_describe_device(fold(reading, policy), policy, members) for reading in readings]
+    if not kept.devices:
+        return "\n".join([*lines, "no GPU counts: there is no eligible budget"])
+    mode = "multi" if policy.multi_gpu else "single"
+    lines.append(
+        f"eligible budget ({mode}): {kept.total_bytes / GIB:.1f} GB total, {kept.free_bytes / GIB:.1f} GB free"
+        f" over {len(kept)} device(s)"
+    )
+    return "\n".join(lines)
+
+
+def _describe_device(device: GpuDevice, policy: DevicePolicy, members: set[int]) -> str:
+    kind = "integrated" if device.integrated else "dedicated"
+    shared = "counted" if device.shared_counted else "not counted"
+    text = (
+        f"GPU {device.index} {device.name}: {kind}, shared pool {device.shared_total_bytes / GIB:.1f} GB {shared},"
+        f" {device.total_bytes / GIB:.1f} GB usable"
+    )
+    if not _above_floor(device, policy):
+        return f"{text}, DROPPED (under the {policy.min_vram_gib:.1f} GB floor)"
+    if device.index in members:
+        return text
+    reason = "integrated GPU beside a dedicated one" if device.integrated else "multi-GPU is off"
+    return f"{text}, EXCLUDED ({reason})"
+
+
+def _above_floor(device: GpuDevice, policy: DevicePolicy) -> bool:
+    return device.total_bytes > 0 and device.total_bytes >= from_gib(policy.min_vram_gib)
+
+
+def _first_largest(devices: Sequence[GpuDevice], key: Callable[[GpuDevice], int]) -> int | None:
+    if not devices:
+        return None
+    sizes = [key(device) for device in devices]
+    return sizes.index(max(sizes))
