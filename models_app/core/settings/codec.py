@@ -10,8 +10,7 @@ import math
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, TypeVar
 
 from models_app.core.errors import SettingsError
@@ -32,11 +31,15 @@ def key_of(attribute: str) -> str:
     return head + "".join(part.upper() if part in ("gb", "mb") else part.capitalize() for part in rest)
 
 
-@cache
+_SHAPES: dict[type[Any], dict[str, tuple[str, Any]]] = {}
+
+
 def _shape(kind: type[Any]) -> dict[str, tuple[str, Any]]:
-    """YAML key -> (attribute, type annotation) of a record class."""
-    hints = typing.get_type_hints(kind)
-    return {key_of(item.name): (item.name, hints[item.name]) for item in fields(kind)}
+    """YAML key -> (attribute, type annotation) of a record class, worked out once."""
+    if kind not in _SHAPES:
+        hints = typing.get_type_hints(kind)
+        _SHAPES[kind] = {key_of(item.name): (item.name, hints[item.name]) for item in fields(kind)}
+    return _SHAPES[kind]
 
 
 def unknown_keys(kind: type[Any], document: Document) -> tuple[str, ...]:
@@ -73,10 +76,15 @@ def record_to_mapping(record: Any, *, sparse: bool = True) -> dict[str, Any]:
     document: dict[str, Any] = {}
     for item in fields(record):
         value = getattr(record, item.name)
-        default = item.default if item.default is not MISSING else item.default_factory()  # type: ignore[misc]
-        if not sparse or value != default:
+        if not sparse or value != _default(item):
             document[key_of(item.name)] = _plain(value, sparse)
     return document
+
+
+def _default(item: Field[Any]) -> Any:
+    if item.default is not MISSING:
+        return item.default
+    return None if item.default_factory is MISSING else item.default_factory()
 
 
 def _plain(value: Any, sparse: bool) -> Any:

@@ -1,0 +1,116 @@
+"""The one tokenizer of launch texts, and its inverse (launch.md 7)."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import NamedTuple
+
+from models_app.core.errors import LaunchError
+
+POSIX = "posix"
+WINDOWS = "windows"
+
+_PLAIN = re.compile(r"[^\s\"'\\]+")
+
+
+class FlagToken(NamedTuple):
+    """A token that starts with `-`, taken apart. Only `--name=value` has an inline value."""
+
+    name: str
+    value: str
+    inline: bool
+
+
+def is_flag(token: str) -> bool:
+    return token.startswith("-")
+
+
+def split_flag_token(token: str) -> FlagToken:
+    """`--name=value` splits at the first `=`; a single-dash token never does."""
+    if token.startswith("--"):
+        name, mark, value = token.partition("=")
+        return FlagToken(name, value, bool(mark))
+    return FlagToken(token, "", False)
+
+
+def is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
+
+
+def command_lines(text: str) -> list[str]:
+    """The lines of a launch text that hold arguments: no comments, no blank lines, line joins removed.
+
+    A trailing backslash only joins lines, and whatever follows a line is a separator anyway.
+    """
+    lines = []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        line = line.rstrip("\r")
+        if is_comment(line):
+            continue
+        if line.strip().endswith("\\"):
+            line = line.rstrip()[:-1].rstrip()
+        if line.strip():
+            lines.append(line)
+    return lines
+
+
+def split_command(text: str, rules: str = POSIX) -> list[str]:
+    """The words of a launch text. Raises `LaunchError` for an open quote and for a text without a word."""
+    joined = "\n".join(
+        f"{line.strip()[:-1]} " if line.strip().endswith("\\") else line
+        for line in text.split("\n")
+        if not is_comment(line)
+    )
+    if rules == WINDOWS:
+        words = _split_windows(joined)
+    else:
+        try:
+            words = shlex.split(joined, comments=False, posix=True)
+        except ValueError as error:
+            raise LaunchError(f"cannot split the command: {str(error).lower()}") from error
+    if not words:
+        raise LaunchError("empty command")
+    return words
+
+
+def _split_windows(text: str) -> list[str]:
+    """Words by the rules of Windows: a backslash is literal unless it escapes a double quote."""
+    words: list[str] = []
+    word: list[str] | None = None
+    quoted = False
+    index = 0
+    while index < len(text):
+        char = text[index]
+        if char == "\\" and text[index + 1 : index + 2] == '"':
+            word = [*(word or []), '"']
+            index += 1
+        elif char == '"':
+            quoted = not quoted
+            word = word or []
+        elif char.isspace() and not quoted:
+            if word is not None:
+                words.append("".join(word))
+            word = None
+        else:
+            word = word if word is not None else []
+            word.append(char)
+        index += 1
+    if quoted:
+        raise LaunchError("cannot split the command: no closing quotation")
+    if word is not None:
+        words.append("".join(word))
+    return words
+
+
+def quote(token: str) -> str:
+    """`token` as one word of a command text: as it is where that is safe, else quoted for `split_command`."""
+    if _PLAIN.fullmatch(token) and not token.startswith("#"):
+        return token
+    if '"' in token and "'" not in token:
+        return f"'{token}'"
+    return '"' + token.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def join_tokens(tokens: list[str]) -> str:
+    return " ".join(quote(token) for token in tokens)
