@@ -67,6 +67,9 @@ class Job(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
+    progress_at = models.DateTimeField(null=True, blank=True)
+    automatic = models.BooleanField(default=False)
+    """A lost job started again by itself: that happens once."""
 
     token = models.CharField(max_length=64)
     """What a report from a host must carry to be believed."""

@@ -1,0 +1,76 @@
+"""The base of jobs that run on the control queue: take the row up, do the work, record the outcome."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from gpus_app.core.errors import QuartermasterError
+from quartermaster_site.jobs import outcomes, services
+from quartermaster_site.jobs.models import Job, State
+
+log = logging.getLogger(__name__)
+PROGRESS_SECONDS = 0.5
+
+
+class Stopped(QuartermasterError):
+    """Somebody cancelled the job."""
+
+
+@dataclass
+class ControlReporter:
+    """Writes progress to the job's row, at most twice a second, and notices a cancel there."""
+
+    job: Job
+    _sent_at: float = float("-inf")
+
+    def progress(self, phase: str, done: int, total: int | None = None, *, unit: str = "", current: str = "") -> None:
+        """Raises Stopped when the job was cancelled meanwhile."""
+        now = time.monotonic()
+        if phase == self.job.phase and now - self._sent_at < PROGRESS_SECONDS:
+            return
+        self._sent_at = now
+        with transaction.atomic():
+            row = Job.objects.select_for_update().get(pk=self.job.pk)
+            if row.state == State.CANCELLING:
+                raise Stopped("cancelled")
+            outcomes.advance(row, phase=phase, done=done, total=total, unit=unit, current=current[:500])
+            row.save()
+        self.job.phase = phase
+
+
+def run(job_id: int, work: Callable[[Job, ControlReporter], dict[str, Any]]) -> None:
+    """One run of one job. `work` returns the job's result; a key `warnings` there counts problems."""
+    job = services.begin(job_id)
+    if job is None:
+        return
+    try:
+        result = work(job, ControlReporter(job))
+    except Stopped:
+        _close(job_id, lambda row: outcomes.finish(row, {}, cancelled=True))
+    except QuartermasterError as error:
+        name, text = type(error).__name__, str(error)
+        _close(job_id, lambda row: outcomes.fail(row, error_kind=name, error=text))
+    except Exception as error:
+        log.exception("job %s failed", job_id)
+        name, text = type(error).__name__, f"Unexpected: {error}"
+        _close(job_id, lambda row: outcomes.fail(row, error_kind=name, error=text, advice="The log has the details."))
+    else:
+        _close(job_id, lambda row: _finish(row, result))
+
+
+def _finish(row: Job, result: dict[str, Any]) -> None:
+    row.warnings = int(result.get("warnings", 0))
+    outcomes.finish(row, result)
+
+
+def _close(job_id: int, end: Callable[[Job], None]) -> None:
+    with transaction.atomic():
+        row = Job.objects.select_for_update().get(pk=job_id)
+        if not row.is_finished:
+            end(row)

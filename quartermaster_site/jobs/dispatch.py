@@ -1,0 +1,18 @@
+"""Sending a task by name. Imports no Django: host workers report through this too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quartermaster_site.celery import CONTROL_QUEUE, app, host_queue
+
+__all__ = ["CONTROL_QUEUE", "host_queue", "send"]
+
+
+def send(task: str, queue: str, **arguments: Any) -> None:
+    """Queue a task. With `task_always_eager` (tests) it runs here and now, and its errors propagate."""
+    if app.conf.task_always_eager:
+        app.loader.import_default_modules()
+        app.tasks[task].apply(kwargs=arguments, throw=True)
+        return
+    app.send_task(task, kwargs=arguments, queue=queue)

@@ -1,0 +1,72 @@
+"""Jobs as pages show them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+
+from quartermaster_site.errors import NotFound
+from quartermaster_site.jobs import kinds
+from quartermaster_site.jobs.models import UNFINISHED, Job, State
+
+
+def jobs(*, state: str = "", kind: str = "", host: str = "", mine_of: Any = None) -> QuerySet[Job]:
+    """Newest first. `state` is a state or `unfinished`; unknown filter values match nothing."""
+    found = Job.objects.select_related("host", "started_by").defer("log", "inputs", "result", "final_report")
+    if state == "unfinished":
+        found = found.filter(state__in=UNFINISHED)
+    elif state:
+        found = found.filter(state=state)
+    if kind:
+        found = found.filter(kind=kind)
+    if host:
+        found = found.filter(host__slug=host)
+    if mine_of is not None:
+        found = found.filter(started_by=mine_of)
+    return found.order_by("-id")
+
+
+def get_job(pk: int) -> Job:
+    """One job with everything its page shows; NotFound."""
+    job = Job.objects.select_related("host", "started_by", "parent", "retry_of").filter(pk=pk).first()
+    if job is None:
+        raise NotFound("There is no such job. Finished jobs are kept for 30 days, failed ones for 90.")
+    return job
+
+
+def unfinished_count() -> int:
+    return Job.objects.filter(state__in=UNFINISHED).count()
+
+
+def unfinished_job(kind: str, host: Any) -> Job | None:
+    """The job of this kind that a host is at, for "already running since ..."."""
+    return Job.objects.filter(kind=kind, host=host, state__in=UNFINISHED).first()
+
+
+def can_retry(job: Job) -> bool:
+    return job.is_finished and kinds.BY_SLUG[job.kind].repeatable
+
+
+def progress_text(job: Job) -> str:
+    """ "412 of 1,280 files · 3 problems · 00:41"; "" before anything was counted."""
+    parts = []
+    if job.total is not None:
+        parts.append(f"{job.done:,} of {job.total:,} {job.unit}".strip())
+    elif job.done:
+        parts.append(f"{job.done:,} {job.unit}".strip())
+    if job.warnings:
+        parts.append(f"{job.warnings:,} problem{'' if job.warnings == 1 else 's'}")
+    if job.duration is not None:
+        parts.append(clock_text(int(job.duration.total_seconds())))
+    left = job.seconds_left
+    if left is not None and job.state == State.RUNNING:
+        parts.append(f"about {clock_text(left)} left")
+    return " · ".join(parts)
+
+
+def clock_text(seconds: int) -> str:
+    """00:41, or 1:02:03 from an hour on."""
+    minutes, rest = divmod(max(seconds, 0), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"

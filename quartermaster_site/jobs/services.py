@@ -1,0 +1,147 @@
+"""Starting, cancelling and repeating jobs. Tasks are sent once the transaction is through."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from quartermaster_site.access.audit import Actor, record
+from quartermaster_site.access.permissions import Level, may, require
+from quartermaster_site.errors import NotAllowed, Refused
+from quartermaster_site.jobs import connection, dispatch, kinds, outcomes
+from quartermaster_site.jobs.models import UNFINISHED, Job, State
+
+MARK_TASK = "quartermaster_site.jobs.host_tasks.leave_cancel_mark"
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A job; `created` is False when the same work was already queued or running."""
+
+    job: Job
+    created: bool
+
+
+def start_job(
+    *,
+    kind: str,
+    host: Any = None,
+    inputs: dict[str, Any] | None = None,
+    subject: tuple[str, str, str] = ("", "", ""),
+    actor: Actor,
+    parent: Job | None = None,
+) -> Started:
+    """Queue work of a kind. `subject` is (type, id, label) of the object. Same work unfinished: that job is returned."""
+    connection.require_broker()
+    object_type, object_id, label = subject
+    same = {"kind": kind, "host": host, "object_type": object_type, "object_id": object_id}
+    with transaction.atomic():
+        existing = Job.objects.filter(**same, state__in=UNFINISHED).first()
+        if existing:
+            return Started(existing, created=False)
+        job = Job(**same, object_label=label, inputs=inputs or {}, started_by=actor.user, parent=parent)
+        return _queue(job)
+
+
+def start_again(job: Job, *, automatic: bool = False, actor: Actor | None = None) -> Started:
+    """A new job with the same inputs, linked to the old one."""
+    copy = Job(
+        kind=job.kind,
+        host=job.host,
+        object_type=job.object_type,
+        object_id=job.object_id,
+        object_label=job.object_label,
+        inputs=job.inputs,
+        started_by=actor.user if actor else job.started_by,
+        retry_of=job,
+        automatic=automatic,
+    )
+    return _queue(copy)
+
+
+def _queue(job: Job) -> Started:
+    kind = kinds.BY_SLUG[job.kind]
+    job.token = secrets.token_urlsafe(24)
+    if kind.on_host and not job.host.is_reachable:
+        job.state, job.state_reason = State.WAITING, f"{job.host} is {_state_word(job.host.state)}"
+    try:
+        with transaction.atomic():
+            job.save(force_insert=True)
+    except IntegrityError:
+        existing = Job.objects.filter(kind=job.kind, host=job.host, state__in=UNFINISHED).first()
+        if existing is None:
+            raise
+        return Started(existing, created=False)
+    transaction.on_commit(lambda: _send(job, kind))
+    return Started(job, created=True)
+
+
+def _state_word(state: str) -> str:
+    return "not seen yet" if state == "never" else state
+
+
+def _send(job: Job, kind: kinds.Kind) -> None:
+    try:
+        if kind.on_host:
+            dispatch.send(kind.task, job.host.queue, job=job.pk, token=job.token, inputs=job.inputs)
+        else:
+            dispatch.send(kind.task, dispatch.CONTROL_QUEUE, job=job.pk)
+    except connection.BROKER_ERRORS as error:
+        outcomes.fail(job, error_kind="Broker", error=f"The task could not be queued: {error}", advice="Try again.")
+
+
+def may_cancel(user: Any, job: Job) -> bool:
+    """Admins any job; operators and editors their own."""
+    return may(user, Level.MANAGE) or (may(user, Level.OPERATE) and job.started_by_id == user.pk)
+
+
+def cancel_job(*, job: Job, actor: Actor) -> Job:
+    """Ask a job to stop. One that has not begun ends at once; a running one between two files."""
+    require(actor.user, Level.OPERATE)
+    if not may_cancel(actor.user, job):
+        raise NotAllowed("You can cancel jobs that you started. An administrator can cancel any.")
+    with transaction.atomic():
+        job = Job.objects.select_for_update().get(pk=job.pk)
+        if job.is_finished or job.state == State.CANCELLING:
+            return job
+        begun = job.state == State.RUNNING
+        job.state, job.state_reason = State.CANCELLING, f"asked by {actor.name}"
+        if begun:
+            job.save()
+        else:
+            job.state = State.CANCELLED
+            outcomes.close(job)
+        record(actor, "job.cancel", subject=job, host_slug=job.host.slug if job.host else "")
+        if kinds.BY_SLUG[job.kind].on_host:
+            transaction.on_commit(lambda: dispatch.send(MARK_TASK, job.host.queue, job=job.pk))
+    return job
+
+
+def retry_job(*, job: Job, actor: Actor) -> Started:
+    """Start finished work again with the same inputs."""
+    require(actor.user, Level.OPERATE)
+    if not job.is_finished:
+        raise Refused("This job is not over yet: cancel it first.")
+    if not kinds.BY_SLUG[job.kind].repeatable:
+        raise Refused("This kind of job is not repeated: start it again from its page.")
+    connection.require_broker()
+    with transaction.atomic():
+        started = start_again(job, actor=actor)
+        record(actor, "job.retry", subject=started.job, host_slug=job.host.slug if job.host else "")
+    return started
+
+
+def begin(job_id: int) -> Job | None:
+    """A control task takes its job up; None when it is over or was never there."""
+    with transaction.atomic():
+        job = Job.objects.select_for_update(of=("self",)).select_related("host").filter(pk=job_id).first()
+        if job is None or job.state != State.QUEUED:
+            return None
+        job.state, job.started_at = State.RUNNING, timezone.now()
+        job.heartbeat_at = job.started_at
+        job.save()
+    return job

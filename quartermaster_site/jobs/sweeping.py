@@ -1,0 +1,60 @@
+"""Jobs whose worker went silent become `lost`, free their place, and are started again once where that is safe."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from quartermaster_site.jobs import kinds, outcomes, receiving, services
+from quartermaster_site.jobs.models import FINISHED, Job, State
+
+LOST_AFTER = timedelta(seconds=90)
+UNCLAIMED_AFTER = timedelta(minutes=10)
+KEEP = timedelta(days=30)
+KEEP_FAILED = timedelta(days=90)
+_SILENT = "The worker stopped reporting: it was killed, or lost its connection."
+_UNCLAIMED = "No worker took this up, although the host's worker is running."
+
+
+def sweep() -> None:
+    """Look at all unfinished jobs, then forget old finished ones."""
+    now = timezone.now()
+    silent = Job.objects.filter(state__in=[State.RUNNING, State.CANCELLING], heartbeat_at__lt=now - LOST_AFTER)
+    for pk in silent.values_list("pk", flat=True):
+        _lose(pk, _SILENT)
+    for job in Job.objects.filter(state__in=[State.QUEUED, State.WAITING]).select_related("host"):
+        _look_at_unstarted(job)
+    failed = [State.FAILED, State.LOST]
+    finished = Job.objects.filter(state__in=FINISHED)
+    finished.exclude(state__in=failed).filter(finished_at__lt=now - KEEP).delete()
+    finished.filter(state__in=failed, finished_at__lt=now - KEEP_FAILED).delete()
+
+
+def _look_at_unstarted(job: Job) -> None:
+    """A queued job waits while its host is away; one that a busy host can't have is not lost."""
+    host_is_there = job.host is None or not kinds.BY_SLUG[job.kind].on_host or job.host.is_reachable
+    state, reason = (State.QUEUED, "") if host_is_there else (State.WAITING, f"{job.host} is {job.host.state}")
+    if state != job.state:
+        Job.objects.filter(pk=job.pk, state=job.state).update(
+            state=state, state_reason=reason, created_at=timezone.now() if host_is_there else job.created_at
+        )
+        return
+    busy = Job.objects.filter(host=job.host, state__in=[State.RUNNING, State.CANCELLING]).exists()
+    if host_is_there and not busy and timezone.now() - job.created_at > UNCLAIMED_AFTER:
+        _lose(job.pk, _UNCLAIMED)
+
+
+def _lose(pk: int, why: str) -> None:
+    with transaction.atomic():
+        job = Job.objects.select_for_update().get(pk=pk)
+        if job.is_finished or (job.heartbeat_at and timezone.now() - job.heartbeat_at < LOST_AFTER):
+            return
+        again = job.state != State.CANCELLING and not job.automatic and kinds.BY_SLUG[job.kind].repeatable
+        job.state, job.error_kind, job.error = State.LOST, "Lost", why
+        job.advice = "It was started again by itself." if again else "Look at the host's worker, then use Retry."
+        outcomes.close(job)
+        receiving.receiver_of(job).failed(job)
+        if again:
+            services.start_again(job, automatic=True)

@@ -1,0 +1,27 @@
+"""Tasks of the control queue that every job needs: taking reports, and sweeping jobs that nobody works on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import OperationalError
+
+from quartermaster_site.celery import app
+from quartermaster_site.jobs import receiving, sweeping
+
+
+@app.task(  # type: ignore[untyped-decorator]
+    name="quartermaster_site.jobs.tasks.job_event",
+    autoretry_for=(OperationalError,),
+    max_retries=8,
+    retry_backoff=1,
+)
+def job_event(event: Any) -> None:
+    """A report of a host task, untrusted."""
+    receiving.receive(event)
+
+
+@app.task(name="quartermaster_site.jobs.tasks.sweep_lost_jobs")  # type: ignore[untyped-decorator]
+def sweep_lost_jobs() -> None:
+    """Every half minute."""
+    sweeping.sweep()
