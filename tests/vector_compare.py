@@ -39,6 +39,8 @@ ANY_ORDER = {
     ("ini_document", "skipped"),
     ("ini_parse_finding", "findings"),
 }
+BY_ID = {("discover", "rows")}
+"""(operation, top field): the listed objects are looked up by `id` in the answer, which may hold others."""
 SORTED_INSIDE = {("export_matrix", "sets")}
 SCALE = float(os.environ.get("QM_VECTOR_TIME_SCALE", "1"))
 
@@ -61,6 +63,9 @@ def compare(vector: dict[str, Any], answer: Any, elapsed_ms: float) -> list[str]
         actual = given.get(key)
         if (op, key) in ANY_ORDER and isinstance(value, list) and isinstance(actual, list | tuple):
             value, actual = sorted(value, key=_order), sorted(actual, key=_order)
+        if (op, key) in BY_ID:
+            found = {item.get("id"): item for item in actual or ()}
+            actual = [found.get(item and item.get("id"), {}) for item in value]
         if (op, key) in SORTED_INSIDE and actual is not None:
             value, actual = [sorted(item) for item in value], [sorted(item) for item in actual]
         checker.whole_below = (op, key) in WHOLE_BELOW

@@ -17,6 +17,11 @@ def classifier_reason(header: Header | None) -> str:
     return ""
 
 
+def is_vision_language_model(name: str, architecture: str) -> bool:
+    """Was the model made for pictures? Its vision twin's window is capped by the sizing rules."""
+    return "vl" in name.lower() or "vl" in architecture.lower()
+
+
 def match(file_name: str, header: Header | None) -> str:
     return f"architecture {header.architecture}" if header is not None and header.architecture.strip() else ""
 

@@ -1,0 +1,106 @@
+"""Rows put together: audio packages folded, sidecars of the folder attached, the rest inherited in the family."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from models_app.core.catalog import FileEntry, Finding, Row
+from models_app.core.classes import BY_SLUG, category_of
+from models_app.core.discovery.audio_packages import Package, PackagedModel, audio_package
+from models_app.core.discovery.inheritance import Gate, inherit_by_root
+from models_app.core.discovery.selection import Dropped, Selection
+from models_app.core.discovery.sidecars import FolderSidecars, attach
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One row in the making. `gate` is None where the header says nothing about kinship."""
+
+    row: Row
+    gate: Gate | None
+    audio_family: str = ""
+    readable: bool = True
+
+    @property
+    def takes_sidecars(self) -> bool:
+        """A drafter or projector may be attached: chat models, and files that might be one."""
+        known = BY_SLUG.get(self.row.model_class)
+        return known.takes_sidecars if known else not self.readable
+
+    @property
+    def takes_codec(self) -> bool:
+        return self.row.model_class == "tts" or not self.readable
+
+
+def assemble(found: Sequence[Found], projectors: Mapping[str, Sequence[FileEntry]], selection: Selection) -> list[Row]:
+    """Rows of all roots with their pairings, unsorted."""
+    folders: dict[str, list[Found]] = {}
+    for item in found:
+        folders.setdefault(os.path.dirname(item.row.full_path), []).append(item)
+    hidden: dict[str, list[str]] = {}
+    for file in selection.dropped:
+        folder, name = os.path.split(file.path)
+        hidden.setdefault(folder, []).append(name)
+    rows: list[Row] = []
+    for folder, items in folders.items():
+        offered = FolderSidecars(
+            selection.drafters.get(folder, ()), projectors.get(folder, ()), selection.codecs.get(folder, ())
+        )
+        rows += attach(
+            [item.row for item in _fold_audio(folder, items, hidden.get(folder, ()), selection)],
+            offered,
+            chat=frozenset(item.row.full_path for item in items if item.takes_sidecars),
+            speech=frozenset(item.row.full_path for item in items if item.takes_codec),
+        )
+    gates = {item.row.full_path: item.gate for item in found if item.gate and item.takes_sidecars}
+    return inherit_by_root(rows, gates)
+
+
+def _fold_audio(folder: str, items: Sequence[Found], hidden: Sequence[str], selection: Selection) -> list[Found]:
+    """The folder's rows with the parts of a multi-file audio model replaced by that model.
+
+    `hidden` are the names of its files that are no rows: a package may need one of those too.
+    """
+    families = {os.path.basename(item.row.full_path): item.audio_family.strip().lower() for item in items}
+    if not any(families.values()):
+        return list(items)
+    by_name = {os.path.basename(item.row.full_path): item for item in items}
+    package = audio_package(os.path.basename(folder), {**dict.fromkeys(hidden, ""), **families})
+    if package is None:
+        return list(items)
+    if package.problem:
+        selection.findings.append(Finding("package-incomplete", folder, package.problem))
+    return _packaged(package, by_name, selection)
+
+
+def _packaged(package: Package, by_name: Mapping[str, Found], selection: Selection) -> list[Found]:
+    anchors = {model.anchor: model for model in package.models}
+    kept = []
+    for name, item in by_name.items():
+        if name in anchors and name in package.consumed:
+            kept.append(_packaged_row(anchors[name], item, by_name))
+        elif name in package.consumed:
+            reason = "a part of an audio model made of several files"
+            selection.dropped.append(Dropped(item.row.full_path, "package-part", reason))
+        else:
+            kept.append(item)
+    return kept
+
+
+def _packaged_row(model: PackagedModel, anchor: Found, by_name: Mapping[str, Found]) -> Found:
+    """The anchor file's row under the package's name, with the size of all its files."""
+    family = next((item.audio_family for item in by_name.values() if item.audio_family), "")
+    audio = BY_SLUG["audiocpp"]
+    sizes = sum(by_name[name].row.size_bytes for name in model.files if name in by_name)
+    row = replace(
+        anchor.row,
+        id=model.id,
+        base_id=model.id,
+        size_bytes=sizes,
+        model_class=audio.slug,
+        category=category_of(audio.slug, family),
+        class_reason=f"audio.cpp package of family {family}",
+    )
+    return Found(row, None, family)
