@@ -90,13 +90,18 @@ class NumberField(forms.Field):
     def range_text(self) -> str:
         """The accepted range in words, with a leading blank: ` from 1,024 to 131,072 tokens`."""
         unit = f" {self.unit}" if self.unit else ""
-        low = None if self.minimum is None else f"{self.minimum:,g}" if self.minimum < 1e6 else f"{self.minimum:,.0f}"
-        high = None if self.maximum is None else f"{self.maximum:,.0f}" if self.whole else f"{self.maximum:,g}"
-        if low is not None and high is not None:
-            return f" {'above' if self.above_minimum else 'from'} {low} {'up ' if self.above_minimum else ''}to {high}{unit}"
-        if low is not None:
+        low, high = _bound(self.minimum), _bound(self.maximum)
+        if low and high:
+            return f" above {low}, up to {high}{unit}" if self.above_minimum else f" from {low} to {high}{unit}"
+        if low:
             return f" above {low}{unit}" if self.above_minimum else f" of {low} or more{unit}"
-        return f" up to {high}{unit}" if high is not None else unit and f" in{unit}"
+        return f" up to {high}{unit}" if high else f" in{unit}" if unit else ""
+
+
+def _bound(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value == int(value) else f"{value:g}"
 
 
 def whole(**options: Any) -> NumberField:

@@ -1,0 +1,195 @@
+"""A job as its pages show it: state as shape, colour and word, progress as a sentence, phases with their times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from quartermaster_site.figures import UNKNOWN, counted, duration
+from quartermaster_site.jobs.models import Job, State
+
+LOOKS: dict[str, tuple[str, str, str]] = {
+    State.QUEUED: ("", "queued", "wait"),
+    State.WAITING: ("warn", "waiting", "wait"),
+    State.RUNNING: ("act", "running", "run"),
+    State.CANCELLING: ("act", "cancelling", "x"),
+    State.CANCELLED: ("", "cancelled", "x"),
+    State.SUCCEEDED: ("ok", "done", "ok"),
+    State.WARNED: ("warn", "done, with problems", "warn"),
+    State.FAILED: ("bad", "failed", "bad"),
+    State.LOST: ("bad", "lost", "off"),
+}
+"""State -> tone, word, icon."""
+
+_RESULTS = (
+    ("files", "file", "files"),
+    ("models", "model", "models"),
+    ("added", "added", "added"),
+    ("changed", "changed", "changed"),
+    ("missing", "missing", "missing"),
+    ("findings", "finding", "findings"),
+    ("devices", "device", "devices"),
+    ("entries", "entry", "entries"),
+    ("skipped", "skipped", "skipped"),
+)
+"""Counts of a result that pages print, in order: key, singular, plural."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """One line of a list of jobs."""
+
+    pk: int
+    kind: str
+    host: str
+    tone: str
+    word: str
+    shape: str
+    result: str
+    by: str
+    created_at: datetime
+    took: str
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRow:
+    name: str
+    tone: str
+    word: str
+    shape: str
+    took: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    url: str
+    text: str
+    pk: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """The panel of one job."""
+
+    tone: str
+    word: str
+    shape: str
+    by: str
+    took: str
+    left: str
+    progress: str
+    phases: tuple[PhaseRow, ...]
+    results: tuple[tuple[str, str], ...]
+    links: tuple[Link, ...]
+    relatives: tuple[Link, ...]
+    can_cancel: bool
+    can_retry: bool
+
+
+def job_row(job: Job) -> JobRow:
+    tone, word, shape = LOOKS[job.state]
+    return JobRow(
+        pk=job.pk,
+        kind=job.get_kind_display(),
+        host=job.host.name if job.host else "",
+        tone=tone,
+        word=word,
+        shape=shape,
+        result=_outcome(job),
+        by=_author(job),
+        created_at=job.created_at,
+        took=_seconds_text(job.duration),
+    )
+
+
+def job_view(job: Job, *, may_cancel: bool, may_retry: bool) -> JobView:
+    """The panel; `may_*` say what the person looking at it is allowed to do."""
+    tone, word, shape = LOOKS[job.state]
+    return JobView(
+        tone=tone,
+        word=word,
+        shape=shape,
+        by=_author(job),
+        took=_seconds_text(job.duration),
+        left=duration(job.seconds_left) if job.seconds_left is not None else "",
+        progress=progress_text(job),
+        phases=_phases(job),
+        results=_results(job.result) if job.is_finished else (),
+        links=_links(job),
+        relatives=_relatives(job),
+        can_cancel=may_cancel and not job.is_finished and job.state != State.CANCELLING,
+        can_retry=may_retry and job.state in (State.FAILED, State.CANCELLED, State.LOST),
+    )
+
+
+def progress_text(job: Job) -> str:
+    """`412 of 1,280 files`, or `836 files so far` while the total is unknown."""
+    unit = f" {job.unit}" if job.unit else ""
+    if job.total:
+        return f"{job.done:,} of {job.total:,}{unit}"
+    return f"{job.done:,}{unit} so far" if job.done else ""
+
+
+def _outcome(job: Job) -> str:
+    if not job.is_finished:
+        return job.state_reason or progress_text(job)
+    if job.error:
+        return job.error
+    return ", ".join(
+        f"{value} {label.lower()}" if value.isdigit() else value for label, value in _results(job.result)[:3]
+    )
+
+
+def _author(job: Job) -> str:
+    return job.started_by.get_username() if job.started_by else "system"
+
+
+def _seconds_text(span: timedelta | None) -> str:
+    return UNKNOWN if span is None else duration(span.total_seconds())
+
+
+def _results(result: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (plural.capitalize(), counted(result[key], singular, plural).rpartition(" ")[0])
+        for key, singular, plural in _RESULTS
+        if isinstance(result.get(key), int)
+    )
+
+
+def _phases(job: Job) -> tuple[PhaseRow, ...]:
+    starts = [(str(phase.get("name", "")), parse_datetime(str(phase.get("started", "")))) for phase in job.phases]
+    rows = []
+    for index, (name, start) in enumerate(starts):
+        last = index == len(starts) - 1
+        end = (job.finished_at or timezone.now()) if last else starts[index + 1][1]
+        tone, word, shape = LOOKS[job.state] if last else ("ok", "done", "ok")
+        took = duration((end - start).total_seconds()) if start and end else UNKNOWN
+        rows.append(PhaseRow(name, tone, word, shape, took))
+    return tuple(rows)
+
+
+def _links(job: Job) -> tuple[Link, ...]:
+    """Where the outcome can be seen."""
+    if not job.is_finished or job.host is None:
+        return ()
+    slug = job.host.slug
+    if job.kind in ("scan", "plan_host", "read_header"):
+        return (Link(reverse("models:model-list"), "Models"), Link(reverse("models:issue-list"), "Issues"))
+    if job.kind == "publish":
+        return (Link(reverse("models:config-show", args=[slug]), "Config file"),)
+    return (Link(reverse("models:host-show", args=[slug]), job.host.name),)
+
+
+def _relatives(job: Job) -> tuple[Link, ...]:
+    links = []
+    if job.parent_id:
+        links.append(Link(reverse("jobs:job-show", args=[job.parent_id]), "started by", job.parent_id))
+    if job.retry_of_id:
+        links.append(Link(reverse("jobs:job-show", args=[job.retry_of_id]), "again after", job.retry_of_id))
+    links += [Link(reverse("jobs:job-show", args=[child.pk]), "then", child.pk) for child in job.children.all()]
+    return tuple(links)
