@@ -39,6 +39,8 @@ class Host(models.Model):
     cpu_count = models.PositiveIntegerField(default=0)
     ram_total_bytes = models.PositiveBigIntegerField(default=0)
     ram_available_bytes = models.PositiveBigIntegerField(default=0)
+    vram_mark_bytes = models.PositiveBigIntegerField(default=0)
+    """The largest free VRAM of the eligible devices ever seen: what an idle machine has."""
     probed_at = models.DateTimeField(null=True, blank=True)
     probe_note = models.CharField(max_length=500, blank=True)
     """Why no device was seen, in words."""

@@ -35,7 +35,7 @@ def start_job(
     actor: Actor,
     parent: Job | None = None,
 ) -> Started:
-    """Queue work of a kind. `subject` is (type, id, label) of its object. The same work unfinished is returned instead."""
+    """Queue work of a kind. `subject` is (type, id, label) of its object. The same work, unfinished, is returned."""
     connection.require_broker()
     object_type, object_id, label = subject
     same = {"kind": kind, "host": host, "object_type": object_type, "object_id": object_id}

@@ -1,0 +1,49 @@
+"""What a host worker does about its devices: plain JSON in and out, no database, no Django."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+from gpus_app import heartbeat
+from gpus_app.core.probes.machine import read_machine
+from gpus_app.core.readings import DeviceReading
+from quartermaster_site.jobs.host_tasks import host_task
+from quartermaster_site.jobs.reporting import Reporter
+
+__all__ = ["heartbeat", "probe_devices"]
+
+FAMILIES = {"Windows": "windows", "Darwin": "darwin"}
+
+
+@host_task("gpus_app.host_tasks.probe_devices")
+def probe_devices(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
+    """All devices and the memory of this machine, read once."""
+    report.progress("Reading devices", 0)
+    machine = read_machine()
+    for note in machine.notes:
+        report.log(note)
+    memory = machine.memory
+    return {
+        "os_family": FAMILIES.get(platform.system(), "linux"),
+        "cpu_count": os.cpu_count() or 0,
+        "ram_total_bytes": memory.total_bytes if memory else 0,
+        "ram_available_bytes": memory.available_bytes if memory else 0,
+        "devices": [_device(reading) for reading in machine.devices],
+        "notes": list(machine.notes),
+    }
+
+
+def _device(reading: DeviceReading) -> dict[str, Any]:
+    return {
+        "index": reading.index,
+        "name": reading.name,
+        "vendor": reading.vendor,
+        "uuid": reading.uuid,
+        "total_bytes": reading.total_bytes,
+        "used_bytes": reading.used_bytes,
+        "shared_total_bytes": reading.shared_total_bytes,
+        "shared_used_bytes": reading.shared_used_bytes,
+        "integrated": reading.integrated,
+    }

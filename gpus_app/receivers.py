@@ -1,0 +1,86 @@
+"""Storing what a host says about its devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+
+from gpus_app.core.gpu_set import DevicePolicy, GpuDevice, fold, gpu_set
+from gpus_app.core.readings import DeviceReading
+from gpus_app.core.units import from_gib
+from gpus_app.models import Device, Host, OsFamily
+from quartermaster_site.jobs import untrusted
+from quartermaster_site.jobs.models import Job
+from quartermaster_site.jobs.receiving import Receiver
+
+MAX_DEVICES = 64
+_POLICY = DevicePolicy()
+
+
+class DeviceReceiver(Receiver):
+    def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
+        """Replace the host's devices; a probe that was stopped changes nothing."""
+        if partial or job.host is None:
+            return {}
+        host = Host.objects.select_for_update().get(pk=job.host.pk)
+        family = untrusted.text(data.get("os_family", "linux"), "os_family", 8)
+        host.os_family = family if family in OsFamily.values else OsFamily.LINUX
+        host.cpu_count = untrusted.integer(data.get("cpu_count", 0), "cpu_count", 0, 1 << 16)
+        host.ram_total_bytes = untrusted.integer(data.get("ram_total_bytes", 0), "ram_total_bytes")
+        host.ram_available_bytes = untrusted.integer(data.get("ram_available_bytes", 0), "ram_available_bytes")
+        readings = [_reading(item) for item in untrusted.items(data.get("devices", []), "devices", MAX_DEVICES)]
+        notes = [untrusted.text(item, "note", 300) for item in untrusted.items(data.get("notes", []), "notes", 32)]
+        host.probe_note = "" if readings else "; ".join(notes)[:500]
+        eligible = gpu_set(readings)
+        host.vram_mark_bytes = max(host.vram_mark_bytes, eligible.free_bytes)
+        host.probed_at = timezone.now()
+        host.save()
+        _store(host, readings, {device.index for device in eligible.devices})
+        return {"devices": len(readings), "eligible": len(eligible), "notes": notes}
+
+
+def _reading(item: Any) -> DeviceReading:
+    facts = untrusted.mapping(item, "a device")
+    integrated = facts.get("integrated")
+    return DeviceReading(
+        index=untrusted.integer(facts.get("index"), "index", 0, 1023),
+        name=untrusted.text(facts.get("name"), "name", 200),
+        vendor=untrusted.text(facts.get("vendor", ""), "vendor", 16),
+        uuid=untrusted.text(facts.get("uuid", ""), "uuid", 100),
+        total_bytes=untrusted.integer(facts.get("total_bytes"), "total_bytes"),
+        used_bytes=untrusted.integer(facts.get("used_bytes", 0), "used_bytes"),
+        shared_total_bytes=untrusted.integer(facts.get("shared_total_bytes", 0), "shared_total_bytes"),
+        shared_used_bytes=untrusted.integer(facts.get("shared_used_bytes", 0), "shared_used_bytes"),
+        integrated=None if integrated is None else untrusted.boolean(integrated, "integrated"),
+    )
+
+
+def _store(host: Host, readings: list[DeviceReading], eligible: set[int]) -> None:
+    now = timezone.now()
+    host.devices.exclude(index__in=[reading.index for reading in readings]).delete()
+    for reading in readings:
+        device = fold(reading, _POLICY)
+        Device.objects.update_or_create(
+            host=host,
+            index=reading.index,
+            defaults={
+                "name": reading.name,
+                "vendor": reading.vendor,
+                "uuid": reading.uuid,
+                "total_bytes": reading.total_bytes,
+                "free_bytes": max(reading.total_bytes - reading.used_bytes, 0),
+                "shared_total_bytes": reading.shared_total_bytes,
+                "shared_free_bytes": max(reading.shared_total_bytes - reading.shared_used_bytes, 0),
+                "integrated": device.integrated,
+                "eligible": reading.index in eligible,
+                "eligible_reason": "" if reading.index in eligible else _why_not(device),
+                "read_at": now,
+            },
+        )
+
+
+def _why_not(device: GpuDevice) -> str:
+    if device.total_bytes < from_gib(_POLICY.min_vram_gib):
+        return f"has less than {_POLICY.min_vram_gib:g} GiB"
+    return "integrated, beside a card of its own memory"

@@ -1,0 +1,117 @@
+"""Questions about hosts: their state, their devices, and the memory that planning may use."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+
+from gpus_app.core.budget import (
+    PLACEHOLDER_RAM_GIB,
+    Budget,
+    auto_vram_target,
+    budget_for_set,
+    budget_of,
+    recommended_ram_gib,
+    recommended_vram_gib,
+    seed_budget,
+)
+from gpus_app.core.gpu_set import GpuSet, gpu_set
+from gpus_app.core.readings import DeviceReading, MemoryReading
+from gpus_app.core.units import GIB, to_gib
+from gpus_app.memory_settings import DEFAULT_OVERHEAD_GIB, DEFAULT_TTL_SECONDS, SECTION, MemorySettings
+from gpus_app.models import Device, Host, HostSetting
+from quartermaster_site.errors import NotFound
+
+
+def hosts() -> QuerySet[Host]:
+    """All hosts with devices and settings, in three queries."""
+    return Host.objects.prefetch_related("devices", "settings")
+
+
+def get_host(slug: str) -> Host:
+    """One host by its slug; NotFound."""
+    host = hosts().filter(slug=slug).first()
+    if host is None:
+        raise NotFound(f"There is no host {slug!r}.")
+    return host
+
+
+def section(host: Host, name: str) -> HostSetting:
+    """A settings section; an unsaved one of version 0 where nobody saved it yet."""
+    found = next((row for row in host.settings.all() if row.section == name), None)
+    return found or HostSetting(host=host, section=name)
+
+
+def readings(host: Host) -> list[DeviceReading]:
+    """The stored devices as the core takes them."""
+    return [_reading(device) for device in host.devices.all()]
+
+
+def _reading(device: Device) -> DeviceReading:
+    return DeviceReading(
+        index=device.index,
+        name=device.name,
+        total_bytes=device.total_bytes,
+        used_bytes=device.total_bytes - device.free_bytes,
+        shared_total_bytes=device.shared_total_bytes,
+        shared_used_bytes=device.shared_total_bytes - device.shared_free_bytes,
+        integrated=device.integrated,
+        vendor=device.vendor,
+        uuid=device.uuid,
+    )
+
+
+def eligible_devices(host: Host) -> GpuSet:
+    return gpu_set(readings(host))
+
+
+def ram_reading(host: Host) -> MemoryReading | None:
+    """None before the first probe."""
+    if not host.ram_total_bytes:
+        return None
+    return MemoryReading(total_bytes=host.ram_total_bytes, available_bytes=host.ram_available_bytes)
+
+
+def target_vram_gib(host: Host) -> float:
+    """The pooled VRAM target: what was typed, else what is free; 0 is a CPU-only plan."""
+    values = section(host, SECTION).values
+    proposed = recommended_vram_gib(eligible_devices(host))
+    target = seed_budget(values.get("targetVramGB"), proposed, 0.0)
+    return auto_vram_target(target, host.vram_mark_bytes / GIB) if values.get("autoVram") else target
+
+
+def ram_limit_gib(host: Host) -> float:
+    values = section(host, SECTION).values
+    return seed_budget(values.get("maxRamGB"), recommended_ram_gib(ram_reading(host)), PLACEHOLDER_RAM_GIB)
+
+
+def host_budget(host: Host) -> Budget:
+    """What plans of this host may use. A target typed where no GPU was seen counts as one device of that size."""
+    devices = eligible_devices(host)
+    target, ram = target_vram_gib(host), ram_limit_gib(host)
+    if not devices.devices:
+        return budget_of([target] if target > 0 else [], ram)
+    return budget_for_set(devices, target, ram)
+
+
+def memory_settings(host: Host) -> MemorySettings:
+    """The memory section, with what the machine has beside it."""
+    row = section(host, SECTION)
+    devices = eligible_devices(host)
+    return MemorySettings(
+        target_vram_gib=row.values.get("targetVramGB"),
+        auto_vram=bool(row.values.get("autoVram")),
+        overhead_gib=row.values.get("vramOverheadGB", DEFAULT_OVERHEAD_GIB),
+        max_ram_gib=row.values.get("maxRamGB"),
+        ttl_seconds=row.values.get("ttlSec", DEFAULT_TTL_SECONDS),
+        version=row.version,
+        changed_by=str(row.changed_by or ""),
+        changed_at=row.changed_at if row.version else None,
+        values=row.values,
+        capacity_gib=to_gib(devices.total_bytes, 1),
+        free_gib=to_gib(devices.free_bytes, 1),
+        ram_total_gib=to_gib(host.ram_total_bytes, 1),
+        ram_available_gib=to_gib(host.ram_available_bytes, 1),
+        target_in_use_gib=target_vram_gib(host),
+        ram_in_use_gib=ram_limit_gib(host),
+        device_count=len(devices),
+    )

@@ -1,0 +1,158 @@
+"""Changes to hosts: registering, memory, target, backends, and asking a host what it has."""
+
+from __future__ import annotations
+
+import ntpath
+import posixpath
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from gpus_app import memory_settings, selectors
+from gpus_app.models import Backend, Dialect, Host, HostSetting, OsFamily
+from quartermaster_site import env
+from quartermaster_site.access.audit import Actor, record
+from quartermaster_site.access.permissions import Level, require
+from quartermaster_site.errors import EditConflict, Refused
+from quartermaster_site.jobs.services import Started, start_job
+
+BACKEND_KINDS = ("llama", "vllm", "sd", "tts", "ttscpp", "asr", "audiocpp", "sam", "trellis2", "upscale")
+
+
+def register_host(*, slug: str, name: str, os_family: str = OsFamily.LINUX) -> Host:
+    """The row of a host; an existing one is returned as it is."""
+    if not env.SLUG.fullmatch(slug):
+        raise Refused("A host's slug has lower-case letters, digits and dashes.", fields={"slug": "Not a slug."})
+    host, _ = Host.objects.get_or_create(slug=slug, defaults={"name": name[:100], "os_family": os_family})
+    return host
+
+
+def rename_host(*, host: Host, name: str, actor: Actor) -> Host:
+    require(actor.user, Level.MANAGE)
+    name = name.strip()
+    if not 1 <= len(name) <= 100:
+        raise Refused("The name is missing or too long.", fields={"name": "Between 1 and 100 characters."})
+    with transaction.atomic():
+        if name != host.name:
+            record(actor, "host.rename", subject=host, host_slug=host.slug, changes={"name": [host.name, name]})
+            host.name = name
+            host.save(update_fields=["name"])
+    return host
+
+
+def save_memory_settings(*, host: Host, values: Mapping[str, Any], version: int, actor: Actor) -> HostSetting:
+    """Store the memory section if it is still at `version`. The same values again change nothing.
+
+    Raises Refused with a message per field, EditConflict when somebody saved meanwhile.
+    """
+    require(actor.user, Level.EDIT)
+    wanted = memory_settings.cleaned(values)
+    with transaction.atomic():
+        Host.objects.select_for_update().get(pk=host.pk)
+        row = HostSetting.objects.filter(host=host, section=memory_settings.SECTION).first()
+        row = row or HostSetting(host=host, section=memory_settings.SECTION)
+        if row.version != version:
+            who = str(row.changed_by or "somebody")
+            raise EditConflict(
+                f"{who} saved these settings meanwhile.",
+                saved=dict(row.values),
+                version=row.version,
+                by=who,
+                at=row.changed_at,
+            )
+        if wanted == row.values:
+            return row
+        changes = _changes(row.values, wanted)
+        row.values, row.version = wanted, version + 1
+        row.changed_by, row.changed_at = actor.user, timezone.now()
+        row.save()
+        record(actor, "settings.memory", subject=row, label=host.name, host_slug=host.slug, changes=changes)
+    return row
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:
+    keys = sorted({*before, *after})
+    return {key: [before.get(key), after.get(key)] for key in keys if before.get(key) != after.get(key)}
+
+
+def save_target(*, host: Host, path: str, dialect: str, adopt: bool, actor: Actor) -> Host:
+    """Where the router's file lies on the host, and in which dialect. A blank path means no target."""
+    require(actor.user, Level.MANAGE)
+    path = path.strip()
+    problems = {}
+    if path and not is_absolute(path, host.os_family):
+        problems["path"] = "Write the whole path of the file, from the root on."
+    if len(path) > 1024 or "\x00" in path:
+        problems["path"] = "This is not a usable path."
+    if path.endswith(("/", "\\")):
+        problems["path"] = "This names a folder: add the name of the file."
+    if dialect not in Dialect.values:
+        problems["dialect"] = f"One of {', '.join(Dialect.values)}."
+    if problems:
+        raise Refused("The target cannot be used.", fields=problems)
+    after = {"publish_path": path, "publish_dialect": dialect, "adopt_foreign_file": adopt}
+    before = {name: getattr(host, name) for name in after}
+    if after == before:
+        return host
+    with transaction.atomic():
+        for name, value in after.items():
+            setattr(host, name, value)
+        if path != before["publish_path"]:
+            host.written_sha256, host.written_at = "", None
+        host.save()
+        record(actor, "host.target", subject=host, host_slug=host.slug, changes=_changes(before, after))
+    return host
+
+
+def is_absolute(path: str, os_family: str) -> bool:
+    """By the rules of the host's system, which may be another than ours."""
+    if os_family == OsFamily.WINDOWS:
+        return ntpath.isabs(path) and bool(ntpath.splitdrive(path)[0])
+    return posixpath.isabs(path)
+
+
+def add_backend(*, host: Host, kind: str, path: str, name: str = "", actor: Actor) -> Backend:
+    require(actor.user, Level.MANAGE)
+    path = path.strip()
+    if kind not in BACKEND_KINDS:
+        raise Refused("Unknown kind of backend.", fields={"kind": f"One of {', '.join(BACKEND_KINDS)}."})
+    if not is_absolute(path, host.os_family) or len(path) > 1024:
+        raise Refused("The path cannot be used.", fields={"path": "Write the whole path of the executable."})
+    with transaction.atomic():
+        row, created = Backend.objects.get_or_create(host=host, kind=kind, path=path, defaults={"name": name[:100]})
+        if created:
+            record(actor, "backend.add", subject=row, host_slug=host.slug, changes={"path": [None, path]})
+    return row
+
+
+def remove_backend(*, backend: Backend, actor: Actor) -> None:
+    require(actor.user, Level.MANAGE)
+    with transaction.atomic():
+        record(actor, "backend.remove", subject=backend, host_slug=backend.host.slug)
+        backend.delete()
+
+
+def start_probe(*, host: Host, actor: Actor) -> Started:
+    """Ask the host for its devices and memory."""
+    if actor.user is not None:
+        require(actor.user, Level.OPERATE)
+    started = start_job(kind="probe_devices", host=host, actor=actor)
+    if started.created and actor.user is not None:
+        record(actor, "host.probe", subject=host, host_slug=host.slug)
+    return started
+
+
+def note_heartbeat(*, slug: str, worker: str, version: str, sent_at: float) -> None:
+    """A worker of the host is alive. Heartbeats of hosts that nobody registered are ignored."""
+    now = timezone.now()
+    Host.objects.filter(slug=slug).update(
+        last_seen_at=now,
+        worker_id=worker[:64],
+        worker_version=version[:32],
+        clock_skew_seconds=round(now.timestamp() - sent_at, 1),
+    )
+    host = selectors.hosts().filter(slug=slug).first()
+    if host and host.probed_at is None and not host.jobs.filter(kind="probe_devices").exists():
+        start_probe(host=host, actor=Actor())
