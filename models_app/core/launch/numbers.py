@@ -30,6 +30,11 @@ def format_float(value: float) -> str:
     return f"{sign}{digits[0]}{tail}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
 
 
+def number_text(value: float) -> str:
+    """Whole numbers in decimal, others as `format_float`."""
+    return str(value) if isinstance(value, int) else format_float(value)
+
+
 def _plain(digits: str, exponent: int) -> str:
     if exponent < 0:
         return "0." + "0" * (-exponent - 1) + digits

@@ -12,6 +12,8 @@ POSIX = "posix"
 WINDOWS = "windows"
 
 _PLAIN = re.compile(r"[^\s\"'\\]+")
+_ESCAPED = re.compile(r"\"|\\(?=[\"\\]|$)")
+_BLANKS = " \t\r\n\v\f"
 
 
 class FlagToken(NamedTuple):
@@ -88,7 +90,7 @@ def _split_windows(text: str) -> list[str]:
         elif char == '"':
             quoted = not quoted
             word = word or []
-        elif char.isspace() and not quoted:
+        elif char in _BLANKS and not quoted:
             if word is not None:
                 words.append("".join(word))
             word = None
@@ -104,12 +106,13 @@ def _split_windows(text: str) -> list[str]:
 
 
 def quote(token: str) -> str:
-    """`token` as one word of a command text: as it is where that is safe, else quoted for `split_command`."""
+    """`token` as one word of a command text: as it is where that is safe, else in double quotes.
+
+    The form splits the same by both rules as long as no backslash stands before a quote or another backslash.
+    """
     if _PLAIN.fullmatch(token) and not token.startswith("#"):
         return token
-    if '"' in token and "'" not in token:
-        return f"'{token}'"
-    return '"' + token.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + _ESCAPED.sub(r"\\\g<0>", token) + '"'
 
 
 def join_tokens(tokens: list[str]) -> str:
