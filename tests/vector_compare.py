@@ -106,7 +106,7 @@ def _fragments(expected: dict[str, Any], given: dict[str, Any]) -> list[str]:
         if line.split().count(item) != 1:
             found.append(f"command does not hold {item!r} exactly once")
     for stem in ("comment", "text", "error"):
-        text = given.get(f"{stem}s" if stem == "comment" else stem, "")
+        text = given.get("comments", "") if stem == "comment" else given.get(stem) or given.get(f"{stem}s", "")
         text = text if isinstance(text, str) else "\n".join(text or ())
         found += [
             f"{stem} lacks {item!r}" for item in _listed(expected.pop(f"{stem}_contains", [])) if item not in text
