@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from models_app.core.catalog import Header
 from models_app.core.errors import NotThisFormat
+from tests.zoo.zoo import write_file
 
 CONTENTS = {"header", "kv", "tensors", "shapes", "json", "text"}
 
@@ -50,11 +53,35 @@ def built(files: list[dict[str, Any]]) -> Iterator[Path]:
                 path.write_text(json.dumps(file["json"]))
             elif "text" in file:
                 path.write_text(file["text"])
+            elif "kv" in file:
+                path.write_bytes(gguf_bytes(file["kv"], file["tensors"]))
+            elif "shapes" in file:
+                path.write_bytes(safetensors_bytes(file["shapes"]))
             else:
                 path.touch()
             if "size" in file:
                 os.truncate(path, max(file["size"], path.stat().st_size))
         yield base
+
+
+def gguf_bytes(kv: dict[str, Any], tensors: dict[str, list[int]]) -> bytes:
+    """The head of a GGUF file with these keys and f32 tensors (shape innermost first); its data is cut off."""
+    with TemporaryDirectory(prefix="gguf-") as folder:
+        path = Path(folder) / "file.gguf"
+        write_file(str(path), kv, [(name, tuple(shape), "F32") for name, shape in tensors.items()])
+        with path.open("rb") as stream:
+            return stream.read(1 << 16)
+
+
+def safetensors_bytes(shapes: dict[str, list[int]]) -> bytes:
+    """The head of a safetensors file with bf16 tensors of these shapes (outermost first)."""
+    table, offset = {}, 0
+    for name, shape in shapes.items():
+        end = offset + 2 * prod(shape)
+        table[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(table).encode()
+    return struct.pack("<Q", len(text)) + text
 
 
 def stub_header(path: str) -> Header:

@@ -12,6 +12,10 @@ ARCHITECTURE = "audiocpp"
 CATEGORY_OF_TASK = MappingProxyType(
     {"tts": "tts", "asr": "transcribe", "gen": "music", "sep": "music", "midi": "music"}
 )
+SPEECH_OVERHEAD_GIB = 0.4
+OVERHEAD_GIB_OF_TASK = MappingProxyType({"gen": 1.0, "midi": 2.75})
+WEIGHT_TYPES = frozenset({"native", "f16"})
+VULKAN_F16_QUANTS = frozenset({"q8_0", "q4_0"})
 _TASKS = {
     "tts": """
         audio8_tts breeze_tts chatterbox chatterbox_turbo confucius4_tts cosyvoice3 dots_tts dramabox echo_tts f5_tts
@@ -72,6 +76,19 @@ def match(file_name: str, header: Header | None) -> str:
         return ""
     family = header.audio_family.strip().lower()
     return f"audio.cpp family {family}" if family else "an audio.cpp file"
+
+
+def weight_type(quant: str, flavour: str, chosen: str = "") -> str:
+    """Weight type option of MiniMax Music 3, "" for none: its block quants need f16 on Vulkan. A chosen one wins."""
+    chosen = chosen.strip().lower()
+    if chosen in WEIGHT_TYPES:
+        return chosen
+    return "f16" if flavour.strip().lower() == "vulkan" and quant.strip().lower() in VULKAN_F16_QUANTS else ""
+
+
+def estimate_gib(size_gib: float, task: str) -> float:
+    """Memory of one model: its file and what its task needs beside it."""
+    return size_gib + OVERHEAD_GIB_OF_TASK.get(task, SPEECH_OVERHEAD_GIB)
 
 
 AUDIOCPP = ModelClass("audiocpp", "Audio", "tts", match)

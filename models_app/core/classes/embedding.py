@@ -20,4 +20,11 @@ def match(file_name: str, header: Header | None) -> str:
     return ""
 
 
+def window_tokens(trained_tokens: int, pinned_tokens: int = 0) -> int:
+    """The pinned window, else the trained one up to the limit."""
+    if pinned_tokens > 0:
+        return pinned_tokens
+    return min(trained_tokens or UNKNOWN_WINDOW_TOKENS, WINDOW_LIMIT_TOKENS)
+
+
 EMBEDDING = ModelClass("embedding", "Embedding", "embed", match)

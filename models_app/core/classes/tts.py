@@ -11,6 +11,10 @@ QWENTTS = "qwentts"
 TTSCPP = "ttscpp"
 QWENTTS_ARCHITECTURES = ("qwen3-tts", "qwentts")
 TTSCPP_ARCHITECTURES = frozenset({"kokoro", "parler-tts", "parler_tts", "parler", "dia", "orpheus"})
+KV_SLOT_GIB = 0.875
+RING_GIB = 0.0078
+COMPUTE_GIB = 0.35
+VOICES_GIB = 0.12
 _TTSCPP_NAME = re.compile(r"kokoro|parler[-_ ]?tts|orpheus", re.ASCII | re.IGNORECASE)
 
 
@@ -26,6 +30,12 @@ def tts_engine(architecture: str, file_name: str) -> str:
 def match(file_name: str, header: Header | None) -> str:
     engine = tts_engine(header.architecture, file_name) if header is not None else ""
     return f"speech model for {engine}" if engine else ""
+
+
+def qwentts_estimate_gib(talker_gib: float, codec_gib: float, slots: int = 1, voices: bool = False) -> float:
+    """Memory of one qwentts server (qwentts.md 6): both files, KV and codec ring of each slot, compute, voice encoder."""
+    ring = (slots + 1) * RING_GIB
+    return talker_gib + codec_gib + slots * KV_SLOT_GIB + ring + COMPUTE_GIB + (VOICES_GIB if voices else 0.0)
 
 
 TTS = ModelClass("tts", "Speech", "tts", match)
