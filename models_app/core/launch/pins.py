@@ -187,3 +187,19 @@ def pinned_offload(pins: Pins, header: Header) -> int | None:
     if pins.ngl is None or pins.ngl == AUTO_LAYERS or blocks <= 0:
         return None
     return 0 if pins.ngl <= ALL_LAYERS else max(blocks - pins.ngl, 0)
+
+
+def pin_estimate(form: Override, text: str, header: Header, rules: str = POSIX) -> tuple[Override, ProfilePins]:
+    """A form's fields with the text laid over them, for an estimate: the text beats the form.
+
+    The pins tell which values are exact; `cpu_offload` of the form stays where the text says nothing.
+    """
+    pins = read_pins(text, rules)
+    pinned = pin_override(form, pins)
+    profile = pin_profile(pins, header, slot_count(pinned.parallel))
+    values: dict[str, Any] = {}
+    if profile.ctx is not None:
+        values["ctx"] = profile.ctx
+    if profile.cpu_offload is not None:
+        values["cpu_offload"] = profile.cpu_offload
+    return replace(pinned, **values), profile
