@@ -33,7 +33,7 @@ def match(file_name: str, header: Header | None) -> str:
 
 
 def qwentts_estimate_gib(talker_gib: float, codec_gib: float, slots: int = 1, voices: bool = False) -> float:
-    """Memory of one qwentts server (qwentts.md 6): both files, KV and codec ring of each slot, compute, voice encoder."""
+    """Memory of one qwentts server (qwentts.md 6): files, KV and codec ring, compute, voices."""
     ring = (slots + 1) * RING_GIB
     return talker_gib + codec_gib + slots * KV_SLOT_GIB + ring + COMPUTE_GIB + (VOICES_GIB if voices else 0.0)
 
