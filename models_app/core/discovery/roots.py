@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-CATEGORIES = ("llm", "image", "video", "3d", "segment", "tts", "transcribe", "music", "embed")
-"""Tabs and extra roots, in scan order. The one list that tabs, forms and the scan share."""
+from models_app.core.fields import CATEGORIES
 
 FOLDING_PLATFORMS = frozenset({"windows", "darwin"})
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-LAUNCHABLE_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
+from models_app.core.fields import KV_TYPES
+
+LAUNCHABLE_TYPES = KV_TYPES
 """What `-ctk` and `-ctv` may say. `iq4_nl` has no flash-attention kernel."""
 
 QUANTISED_TYPES = frozenset({"q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"})
