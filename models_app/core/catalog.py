@@ -232,6 +232,7 @@ class Launch:
     flash_attn: bool = True
     swa_full: bool = False
     rollback_snapshots: int = 0
+    """Copies of the recurrent state besides the live one (`drafters.rollback_snapshots`)."""
     kv_offload: bool = True
     gpu_layers: int | None = None
     """`-ngl`; None is `all`."""
@@ -241,6 +242,8 @@ class Launch:
     outputs: str = "server"
     """`server`: one output row per slot, as llama-server; `all`: every row of a micro-batch, as llama-fit-params."""
     embeddings: bool = False
+    draft_tokens: int = 0
+    """Length of a draft: so many more rows of logits per slot."""
 
 
 @dataclass(frozen=True, slots=True)

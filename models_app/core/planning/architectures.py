@@ -1,0 +1,158 @@
+"""What llama.cpp's code decides per architecture, where the file's keys don't say it (sizing.md 18.2 to 18.4).
+
+Version-bound, and nothing but data: a new architecture is a row here. An architecture without a row is planned as
+plain grouped-query attention over all layers, and the projection says "approximate".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ALL_SLIDE = 0
+"""As a period: every attention layer slides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The rules of one architecture; the defaults are those of a plain decoder."""
+
+    period: int | None = None
+    """Layer i slides when i mod period < period - 1. None: the key `attention.sliding_window` is ignored."""
+    dense_first: bool = False
+    """The full layer is the first of each period, not the last."""
+    array_only: bool = False
+    """Slides only where `attention.sliding_window_pattern` is an array."""
+    default_window: int = 0
+    """Window when the key is missing."""
+    forced_window: int = 0
+    """Window whatever the key says; a key that is present and 0 switches sliding off."""
+    window_blocks: int = 0
+    """Slides only in the model with this many blocks; 0: in all."""
+    recurrent: str = ""
+    """Which layers are recurrent: `interval`, `no-kv-heads`, `neither`, `with-attention`, `all`, or "" for none."""
+    default_interval: int = 4
+    """`full_attention_interval` when the key is missing (`interval` only)."""
+    state: str = "ssm"
+    """Shape of the recurrent state and of its mixer: `ssm`, `ssm1` (first generation), `delta`, `conv`, `wkv`, `kda`,
+    `lightning`."""
+    own_cache_layers: int = 0
+    """So many layers hold a cache, whatever the file says; the others reuse one of theirs."""
+    shared_cache_key: bool = False
+    """The last `attention.shared_kv_layers` blocks reuse a cache."""
+    has_cache: bool = True
+    causal: bool = True
+    """False: an encoder. It has no logits, and its mask is a square over the tokens of a micro-batch."""
+    tied_output: bool = True
+    """Without `output.weight`, the embedding is loaded a second time as the output matrix."""
+    tied_on_host: bool = False
+    """... even when both copies lie on the host."""
+    parallel_blocks: bool = False
+    """Attention and feed-forward read the same input side by side."""
+    gated: bool = True
+    """The feed-forward has a gate, for a header whose tensors are not known."""
+    scaled_experts: bool = False
+    """Expert weights are applied before the experts, which keeps one more activation alive."""
+    alternating_updates: bool = False
+    """Several streams of activations at once (gemma3n): the compute buffer follows its own rules."""
+    rope_on_full_layers: bool = False
+    """Only full-attention layers read the RoPE factors."""
+    input_norm_is_output: bool = False
+    """The tensor named `token_embd_norm` is the output norm."""
+    unverified: str = ""
+    """Part of the cache that is known from reading only, if any; the projection is then approximate."""
+
+
+_PLAIN_NAMES = """
+apertus arcee arctic baichuan bailingmoe bailingmoe2 bitnet chameleon chatglm cogvlm deci deepseek
+deepseek2 dots1 ernie4_5 ernie4_5-moe exaone gemma glm4 glm4moe granite granitemoe grok grovemoe hunyuan-dense
+hunyuan-moe internlm2 llama maincoder mimo mimo2vl minicpm minicpm3 minimax-m2 mistral3 mistral4 olmo olmoe openelm
+orion paddleocr pangu-embedded phi3 phimoe plamo plm qwen qwen2 qwen2moe qwen2vl qwen3 qwen3moe qwen3vl qwen3vlmoe
+refact seed_oss smollm3 stablelm xverse dbrx
+"""
+
+_UNGATED_NAMES = "bloom codeshell falcon gpt2 gptj gptneox jais mpt nemotron phi2 starcoder starcoder2"
+
+_ENCODER_NAMES = "bert eurobert jina-bert-v2 jina-bert-v3 llama-embed neo-bert nomic-bert nomic-bert-moe t5encoder"
+
+_DIFFUSION_NAMES = "dream llada llada-moe rnd1"
+
+_DELTA = Architecture(recurrent="interval", state="delta")
+_GATED_STATE = Architecture(recurrent="no-kv-heads")
+_INDEXER = Architecture(unverified="the indexer's cache")
+
+ARCHITECTURES: dict[str, Architecture] = {
+    **{name: Architecture() for name in _PLAIN_NAMES.split()},
+    **{name: Architecture(gated=False) for name in _UNGATED_NAMES.split()},
+    **{name: Architecture(has_cache=False, causal=False, tied_output=False) for name in _ENCODER_NAMES.split()},
+    **{name: Architecture(has_cache=False) for name in _DIFFUSION_NAMES.split()},
+    # windows in some layers
+    "gemma2": Architecture(period=2, default_window=4096),
+    "gpt-oss": Architecture(period=2),
+    "cohere2": Architecture(period=4, parallel_blocks=True),
+    "olmo2": Architecture(period=4),
+    "afmoe": Architecture(period=4),
+    "mellum": Architecture(period=4),
+    "muse-glimmer": Architecture(period=4),
+    "exaone-moe": Architecture(period=4, default_window=128),
+    "exaone4": Architecture(period=4, default_window=4096, window_blocks=64),
+    "llama4": Architecture(period=4, forced_window=8192, scaled_experts=True),
+    "gemma3": Architecture(period=6),
+    "gemma3n": Architecture(period=5, own_cache_layers=20, tied_on_host=True, alternating_updates=True),
+    "gemma4": Architecture(array_only=True, shared_cache_key=True, tied_on_host=True, rope_on_full_layers=True),
+    "plamo3": Architecture(period=8),
+    "cohere2moe": Architecture(period=4, dense_first=True, parallel_blocks=True),
+    "laguna": Architecture(period=4, dense_first=True),
+    "smallthinker": Architecture(period=4, dense_first=True, forced_window=4096),
+    "granite-swa": Architecture(array_only=True),
+    "maple": Architecture(array_only=True),
+    "mimo2": Architecture(array_only=True),
+    "spark2-5": Architecture(array_only=True),
+    "step35": Architecture(array_only=True),
+    "dots3note": Architecture(array_only=True),
+    "dflash": Architecture(array_only=True),
+    "gemma4-assistant": Architecture(array_only=True, has_cache=False),
+    # attention and feed-forward side by side
+    "command-r": Architecture(parallel_blocks=True),
+    # encoders with windows
+    "gemma-embedding": Architecture(period=6, has_cache=False, causal=False),
+    "modern-bert": Architecture(period=3, dense_first=True, has_cache=False, causal=False, tied_output=False),
+    # recurrent layers between attention layers
+    "qwen3next": _DELTA,
+    "qwen35": _DELTA,
+    "qwen35moe": _DELTA,
+    "granitehybrid": _GATED_STATE,
+    "plamo2": _GATED_STATE,
+    "jamba": Architecture(recurrent="no-kv-heads", state="ssm1"),
+    "lfm2": Architecture(recurrent="no-kv-heads", state="conv", period=ALL_SLIDE, input_norm_is_output=True),
+    "lfm2moe": Architecture(recurrent="no-kv-heads", state="conv", input_norm_is_output=True),
+    "nemotron_h": Architecture(recurrent="neither", gated=False),
+    "nemotron_h_moe": Architecture(recurrent="neither", gated=False),
+    "falcon-h1": Architecture(recurrent="with-attention"),
+    # no attention at all
+    "mamba": Architecture(recurrent="all", state="ssm1"),
+    "mamba2": Architecture(recurrent="all"),
+    "rwkv6": Architecture(recurrent="all", state="wkv"),
+    "rwkv6qwen2": Architecture(recurrent="all", state="wkv"),
+    "rwkv7": Architecture(recurrent="all", state="wkv"),
+    "arwkv7": Architecture(recurrent="all", state="wkv"),
+    # known from reading only
+    "kimi-linear": Architecture(recurrent="no-kv-heads", state="kda", unverified="the state of its linear attention"),
+    "kimi-k3": Architecture(recurrent="no-kv-heads", state="kda", unverified="the state of its linear attention"),
+    "minimax-01": Architecture(
+        recurrent="interval", default_interval=8, state="lightning", unverified="the state of its linear attention"
+    ),
+    "qwen4exp": Architecture(recurrent="interval", state="delta", unverified="the indexer's cache"),
+    "bailingmoe3": Architecture(recurrent="no-kv-heads", unverified="the recurrent state"),
+    "glm5-next": Architecture(recurrent="no-kv-heads", unverified="the indexer's cache and the recurrent state"),
+    "deepseek32": _INDEXER,
+    "glm-dsa": _INDEXER,
+    "hy-v4": _INDEXER,
+    "minimax-m3": _INDEXER,
+    "deepseek4": Architecture(unverified="the compressed caches"),
+    "nanbeige": Architecture(unverified="the layers that it passes more than once"),
+    "t5": Architecture(unverified="the cross-attention of its encoder"),
+}
+"""Rules by the value of `general.architecture`."""
+
+UNKNOWN = Architecture()
+"""What an architecture without a row is taken for: llama.cpp itself ignores window keys that it does not know."""

@@ -1,0 +1,149 @@
+"""The terms that compute buffers are sums of, for one launch (compute-buffer.md 4)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from models_app.core.catalog import Launch
+from models_app.core.planning.geometry import Geometry
+from models_app.core.planning.kv_types import QUANTISED_TYPES
+from models_app.core.planning.model_facts import ModelTable
+from models_app.core.planning.working_sets import WorkingSet
+from models_app.core.readers.weights import ALIGNMENT_BYTES
+from models_app.core.units import pad
+
+LOGIT_BYTES = 4
+OUTPUT_ID_BYTES = 4
+F16_BYTES = 2
+
+
+class BlockBytes(NamedTuple):
+    """Working set of one kind of block: with its experts beside it, and with its experts on the host."""
+
+    own_experts: int
+    host_experts: int
+
+
+class GraphSizes(NamedTuple):
+    """Bytes; the letters of the source in brackets."""
+
+    activations: int
+    """One row of activations for every token (e)."""
+    full_mask: int
+    window_mask: int
+    per_block_inputs: int
+    """(P)"""
+    logits: int
+    """(R)"""
+    token: int
+    """One byte for every token of a micro-batch: the unit of token ids, positions and cache indices (small)."""
+    output_ids: int
+    routed: int
+    """Activations times experts per token (kE)."""
+    expert_rows: int
+    """Expert width times experts per token (kx)."""
+    blocks: tuple[BlockBytes, ...]
+    """For each distinct working set of the table."""
+
+
+def graph_sizes(table: ModelTable, launch: Launch, geo: Geometry, *, cuda: bool = False) -> GraphSizes:
+    """All terms of a launch. `cuda`: the device keeps an f16 copy of what it attends to (compute-buffer.md 6.1)."""
+    per_token, experts = geo.token_bytes, table.experts
+    full_mask, window_mask = _masks(table, launch, geo)
+    rows = output_rows(table, launch, geo)
+    beside = table.window > 0 or launch.type_k in QUANTISED_TYPES or launch.type_v in QUANTISED_TYPES
+    copies = cuda and launch.flash_attn and not launch.type_k == launch.type_v == "f16"
+    blocks = []
+    for item in table.working_sets:
+        block = _block_bytes(item, launch, geo, table.embedding, beside)
+        if copies:
+            copied = _converted_cache_bytes(table, item, launch, geo)
+            block = BlockBytes(max(block.own_experts, copied), max(block.host_experts, copied))
+        blocks.append(block)
+    return GraphSizes(
+        activations=per_token * table.embedding,
+        full_mask=full_mask,
+        window_mask=window_mask,
+        per_block_inputs=per_token * table.per_block_inputs,
+        logits=LOGIT_BYTES * table.vocabulary * rows,
+        token=geo.tokens,
+        output_ids=pad(OUTPUT_ID_BYTES * rows, ALIGNMENT_BYTES),
+        routed=per_token * experts.used * table.embedding,
+        expert_rows=per_token * experts.used * experts.width,
+        blocks=tuple(blocks),
+    )
+
+
+def output_rows(table: ModelTable, launch: Launch, geo: Geometry) -> int:
+    """Rows of logits: one a slot as the server asks, all of a micro-batch as llama-fit-params and embedders do."""
+    if not table.rules.causal:
+        return 0
+    if launch.outputs == "all" or launch.embeddings:
+        return geo.tokens
+    return min(geo.tokens, geo.slots * (1 + launch.draft_tokens))
+
+
+def _masks(table: ModelTable, launch: Launch, geo: Geometry) -> tuple[int, int]:
+    """Mask of the full caches and of the sliding ones: half floats with flash attention, floats without."""
+    per_cell = (2 if launch.flash_attn else 4) * geo.tokens
+    if not table.rules.has_cache:
+        square = per_cell * geo.tokens
+        return square, square if table.window else 0
+    return per_cell * geo.cells, per_cell * geo.window_cells
+
+
+def _block_bytes(item: WorkingSet, launch: Launch, geo: Geometry, embedding: int, beside: bool) -> BlockBytes:
+    per_token = geo.token_bytes
+    feed_forward = item.feed_forward + item.beside if beside and item.feed_forward else item.feed_forward
+    attention = item.attention if launch.flash_attn else _plain_attention(item, geo, embedding)
+    common = max(
+        per_token * max(feed_forward, attention, item.latent),
+        per_token * item.mixer + 4 * geo.slots * item.mixer_state,
+    )
+    return BlockBytes(max(common, per_token * item.experts), max(common, per_token * item.routed))
+
+
+def _plain_attention(item: WorkingSet, geo: Geometry, embedding: int) -> int:
+    """Without the flash kernel the scores of all heads are there at once (sizing.md 18.6)."""
+    if not item.heads:
+        return 0
+    cells = geo.window_cells if item.sliding else geo.cells
+    keys = (3 * item.heads + 2 * item.kv_heads) * item.key_length
+    return max(item.attention, item.heads * cells + keys - 2 * embedding)
+
+
+def _converted_cache_bytes(table: ModelTable, item: WorkingSet, launch: Launch, geo: Geometry) -> int:
+    """Working set of attention with one block's cache converted to f16."""
+    if not item.heads or not table.rules.has_cache:
+        return 0
+    cells = geo.streams * (geo.window_cells if item.sliding else geo.cells)
+    width = item.key_length if launch.type_k != "f16" else 0
+    width += item.value_length if launch.type_v != "f16" and not table.latent else 0
+    floats = item.heads * item.value_length + item.latent
+    if table.rules.parallel_blocks:
+        floats += item.feed_forward
+    if table.rules.state == "delta":
+        floats += 4 * item.heads * item.key_length
+    return geo.token_bytes * floats + F16_BYTES * cells * item.kv_heads * width
+
+
+def masks_of(table: ModelTable, sizes: GraphSizes, start: int, end: int) -> int:
+    """Masks that the blocks from `start` to `end` read (M)."""
+    if not table.rules.has_cache:
+        return sizes.full_mask + sizes.window_mask
+    sums = table.sums
+    full = sizes.full_mask if sums.uses_full[end] > sums.uses_full[start] else 0
+    return full + (sizes.window_mask if sums.uses_sliding[end] > sums.uses_sliding[start] else 0)
+
+
+def working_bytes(table: ModelTable, sizes: GraphSizes, start: int, end: int, cpu_moe_blocks: int = 0) -> int:
+    """Largest working set of the blocks from `start` to `end` (W), whose experts are elsewhere below
+    `cpu_moe_blocks`."""
+    middle = min(max(start, cpu_moe_blocks), end)
+    largest = 0
+    for counts, block in zip(table.working_set_counts, sizes.blocks, strict=True):
+        if block.host_experts > largest and counts[middle] > counts[start]:
+            largest = block.host_experts
+        if block.own_experts > largest and counts[end] > counts[middle]:
+            largest = block.own_experts
+    return largest

@@ -1,0 +1,110 @@
+"""What exactly one launch allocates: bytes per device and on the host, from a model's table and nothing else.
+
+No search, no budget. Weights and context are llama.cpp's own figures to the byte, compute buffers are close
+(compute-buffer.md 5 has the error table). Outside of it: driver and library contexts, the projector, the drafter.
+"""
+
+from __future__ import annotations
+
+from models_app.core.catalog import Launch, MemoryUse, Projection
+from models_app.core.planning.compute import Launched, Stage, device_compute, host_compute
+from models_app.core.planning.compute_cuda import streamed_compute
+from models_app.core.planning.context import context_bytes
+from models_app.core.planning.geometry import Geometry, geometry
+from models_app.core.planning.graph_sizes import graph_sizes
+from models_app.core.planning.model_facts import ModelTable
+from models_app.core.planning.weight_placement import Split, split_units
+
+HOST = "host"
+
+
+def project(table: ModelTable, launch: Launch, *, cuda: bool = False) -> Projection:
+    """Bytes of a launch.
+
+    `cuda` adds what a CUDA device does beyond the plain rules: it converts quantised caches and copies host weights
+    in for large batches (compute-buffer.md 6). The default is a device that does neither, as llama.cpp's own
+    projection for a remote device shows it.
+    """
+    geo = geometry(launch, table.window, table.trained_tokens)
+    split = split_units(table.blocks, launch.gpu_layers, _shares(launch))
+    run = _launched(table, launch, geo, split, cuda)
+    stages = _stages(table, split)
+    compute = [device_compute(run, stage) for stage in stages]
+    on_host = host_compute(run)
+    if cuda:
+        compute, on_host = streamed_compute(run, stages, compute, on_host)
+    devices = tuple(
+        MemoryUse(
+            name=f"GPU{number}",
+            model_bytes=_device_weights(run, stage),
+            context_bytes=_context(run, stage.start, stage.end) if launch.kv_offload else 0,
+            compute_bytes=compute[number],
+        )
+        for number, stage in enumerate(stages)
+    )
+    host_context = table.trunk if not launch.kv_offload else run.host_blocks
+    host = MemoryUse(HOST, _host_weights(run), _context(run, 0, host_context), on_host)
+    return Projection(table.engine, devices, host, table.warnings)
+
+
+def _shares(launch: Launch) -> tuple[float, ...]:
+    """Shares of the devices. Without a split they follow free memory, here taken for equal."""
+    return launch.tensor_split or (1.0,) * launch.devices
+
+
+def _launched(table: ModelTable, launch: Launch, geo: Geometry, split: Split, cuda: bool) -> Launched:
+    host_blocks = min(split.first_unit, table.trunk)
+    limit = min(launch.cpu_moe_layers, table.trunk)
+    experts = table.sums.expert_bytes
+    moved = limit > host_blocks and experts[limit] > experts[host_blocks]
+    whole = split.first_unit == 0 and launch.cpu_moe_layers == 0 and launch.kv_offload
+    return Launched(
+        table=table,
+        launch=launch,
+        geo=geo,
+        sizes=graph_sizes(table, launch, geo, cuda=cuda),
+        host_blocks=host_blocks,
+        host_has_output=split.first_unit > table.blocks,
+        cpu_moe_blocks=limit if moved else 0,
+        pipelined=whole and launch.devices > 1,
+    )
+
+
+def _stages(table: ModelTable, split: Split) -> list[Stage]:
+    trunk = table.trunk
+    return [
+        Stage(min(start, trunk), min(end, trunk), has_output=start <= table.blocks < end) for start, end in split.ranges
+    ]
+
+
+def _context(run: Launched, start: int, end: int) -> int:
+    return context_bytes(run.table, run.launch, run.geo, start, end).total
+
+
+def _device_weights(run: Launched, stage: Stage) -> int:
+    """Blocks of a stage without the experts that stay on the host, and the tensors that go with them."""
+    sums, parts = run.table.sums, run.table.globals
+    start, end = stage.start, stage.end
+    own_experts = min(max(start, run.cpu_moe_blocks), end)
+    total = sums.other_bytes[end] - sums.other_bytes[start]
+    total += sums.expert_bytes[end] - sums.expert_bytes[own_experts]
+    if start == 0 < end:
+        total += parts.first_block
+    if stage.has_output:
+        total += parts.output + parts.tied
+    if sums.reads_rope[end] > sums.reads_rope[start]:
+        total += parts.rope
+    return total
+
+
+def _host_weights(run: Launched) -> int:
+    table, sums, parts, blocks = run.table, run.table.sums, run.table.globals, run.host_blocks
+    experts = max(blocks, run.cpu_moe_blocks)
+    total = parts.host + sums.other_bytes[blocks] + sums.expert_bytes[experts]
+    if blocks:
+        total += parts.first_block
+    if run.host_has_output:
+        total += parts.output + (parts.tied if table.rules.tied_on_host else 0)
+    if sums.reads_rope[blocks]:
+        total += parts.rope
+    return total

@@ -1,0 +1,156 @@
+"""What one block keeps alive at its peak, in floats per token (compute-buffer.md 4, "working set of one layer")."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from models_app.core.planning.block_caches import BlockCache
+from models_app.core.planning.model_keys import ModelKeys
+
+
+class ExpertShape(NamedTuple):
+    """The experts of a model; `used` is 0 for a dense one."""
+
+    used: int = 0
+    width: int = 0
+    shared_width: int = 0
+    gated: bool = True
+
+
+class WorkingSet(NamedTuple):
+    """Floats per token of one block, one figure for each of its parts; the largest counts."""
+
+    feed_forward: int = 0
+    beside: int = 0
+    """On top of the feed-forward, where attention runs beside it and the cache has windows or is quantised."""
+    experts: int = 0
+    """Experts on the device of the block."""
+    routed: int = 0
+    """What stays of them there when they lie on the host."""
+    attention: int = 0
+    latent: int = 0
+    mixer: int = 0
+    mixer_state: int = 0
+    """Floats per sequence, not per token."""
+    heads: int = 0
+    key_length: int = 0
+    value_length: int = 0
+    kv_heads: int = 0
+    sliding: bool = False
+    recurrent: bool = False
+
+
+def expert_shape(model: ModelKeys) -> ExpertShape:
+    """Widths from the tensors where they are known, else from the keys."""
+    header = model.header
+    if header.expert_count <= 0:
+        return ExpertShape()
+    layers = [layer for layer in header.weights.layers[: model.trunk] if layer.expert_bytes]
+    width = max((layer.expert_width for layer in layers), default=0)
+    width = width or model.number("expert_feed_forward_length") or model.feed_forward(0)
+    if layers:
+        shared = max(layer.shared_expert_width for layer in layers)
+        return ExpertShape(header.expert_used, width, shared, any(layer.expert_gated for layer in layers))
+    shared = model.number("expert_shared_feed_forward_length") or model.number("expert_shared_count") * width
+    return ExpertShape(header.expert_used, width, shared, model.rules.gated)
+
+
+def working_sets(model: ModelKeys, caches: tuple[BlockCache, ...], experts: ExpertShape) -> tuple[WorkingSet, ...]:
+    """The working sets of all blocks that run."""
+    mixer = mixer_floats(model)
+    return tuple(_working_set(model, index, cache, experts, mixer) for index, cache in enumerate(caches))
+
+
+def _working_set(
+    model: ModelKeys, index: int, cache: BlockCache, experts: ExpertShape, mixer: tuple[int, int]
+) -> WorkingSet:
+    rules, embedding = model.rules, model.header.embedding_length
+    recurrent = cache.state_r > 0 or cache.state_s > 0
+    on_device, routed = _expert_floats(experts, embedding, scaled=rules.scaled_experts)
+    if not _has_experts(model, index):
+        on_device = routed = 0
+    attends = cache.attends or not (rules.has_cache or rules.recurrent)
+    key, value = model.head_lengths(cache.sliding)
+    heads, kv_heads = (model.heads(index), model.kv_heads(index)) if attends else (0, 0)
+    return WorkingSet(
+        feed_forward=_feed_forward_floats(model, index),
+        beside=embedding if rules.parallel_blocks else 0,
+        experts=on_device,
+        routed=routed,
+        attention=(heads + kv_heads) * (key + value) if not model.latent else 0,
+        latent=_latent_floats(model, heads) if model.latent else 0,
+        mixer=mixer[0] if recurrent else 0,
+        mixer_state=mixer[1] if recurrent else 0,
+        heads=heads,
+        key_length=key,
+        value_length=value,
+        kv_heads=kv_heads,
+        sliding=cache.sliding,
+        recurrent=recurrent,
+    )
+
+
+def _has_experts(model: ModelKeys, index: int) -> bool:
+    weights = model.weights(index)
+    if weights is not None:
+        return weights.expert_bytes > 0
+    step = max(1, model.number("interleave_moe_layer_step", 1))
+    leading = model.number("leading_dense_block_count")
+    return model.header.expert_count > 0 and index >= leading and (index + 1) % step == 0
+
+
+def _feed_forward_floats(model: ModelKeys, index: int) -> int:
+    """Gate, up and their product live together; without a gate there is only one of them."""
+    if model.rules.state == "wkv":
+        return 0
+    weights = model.weights(index)
+    if weights is not None:
+        return (3 if weights.gated else 1) * weights.down_width
+    if _has_experts(model, index):
+        return 0
+    return (3 if model.rules.gated else 1) * model.feed_forward(index)
+
+
+def _expert_floats(experts: ExpertShape, embedding: int, *, scaled: bool) -> tuple[int, int]:
+    """With the experts on the device of the block, and with them on the host."""
+    used, width = experts.used, experts.width
+    shared = 3 * experts.shared_width + embedding if experts.shared_width else 0
+    if experts.gated:
+        # The result of the down projection takes the place of gate and up if it fits there.
+        on_device = 3 * used * width + (used * embedding if embedding > 2 * width else 0)
+    else:
+        on_device = used * width + used * embedding + embedding
+    if scaled:
+        on_device += embedding
+    return max(on_device, shared), max(used * embedding, shared)
+
+
+def _latent_floats(model: ModelKeys, heads: int) -> int:
+    """Attention over a compressed cache, in its absorbed form."""
+    compressed = 2 * model.number("attention.kv_lora_rank") + 2 * model.number("rope.dimension_count")
+    return heads * (model.number("attention.key_length_mla") + compressed)
+
+
+def mixer_input_width(model: ModelKeys) -> int:
+    """Width of what a state-space or delta-rule mixer convolves."""
+    header = model.header
+    return header.ssm_inner_size + 2 * model.number("ssm.group_count") * header.ssm_state_size
+
+
+def mixer_floats(model: ModelKeys) -> tuple[int, int]:
+    """A recurrent mixer: floats per token, and floats per sequence on top."""
+    header = model.header
+    embedding, inner, state = header.embedding_length, header.ssm_inner_size, header.ssm_state_size
+    steps, rank = max(0, header.ssm_conv_kernel - 1), model.number("ssm.time_step_rank")
+    width = mixer_input_width(model)
+    match model.rules.state:
+        case "conv":
+            return 0, 0
+        case "wkv":
+            return 15 * embedding, embedding * model.number("wkv.head_size")
+        case "ssm1":
+            return 4 * inner + 2 * rank + 2 * state, inner * state
+        case "ssm":
+            return inner + width + rank + 2 * width + inner, steps * width + inner * state
+        case _:
+            return 2 * width + inner, 0
