@@ -85,3 +85,12 @@ def _require_proof(digest: str) -> None:
 
 def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def save_theme(*, user: Any, theme: str) -> Account:
+    """A person's own preference; it needs no audit entry."""
+    themes = [value for value, _ in Account._meta.get_field("theme").choices or ()]
+    if theme not in themes:
+        raise Refused("There is no such theme.", fields={"theme": f"One of {', '.join(themes)}."})
+    account, _ = Account.objects.update_or_create(user=user, defaults={"theme": theme})
+    return account

@@ -12,6 +12,7 @@ from django.utils.dateparse import parse_datetime
 
 from quartermaster_site.figures import UNKNOWN, counted, duration
 from quartermaster_site.jobs.models import Job, State
+from quartermaster_site.jobs.selectors import can_retry, progress_text
 
 LOOKS: dict[str, tuple[str, str, str]] = {
     State.QUEUED: ("", "queued", "wait"),
@@ -81,7 +82,6 @@ class JobView:
     shape: str
     by: str
     took: str
-    left: str
     progress: str
     phases: tuple[PhaseRow, ...]
     results: tuple[tuple[str, str], ...]
@@ -116,23 +116,14 @@ def job_view(job: Job, *, may_cancel: bool, may_retry: bool) -> JobView:
         shape=shape,
         by=_author(job),
         took=_seconds_text(job.duration),
-        left=duration(job.seconds_left) if job.seconds_left is not None else "",
         progress=progress_text(job),
         phases=_phases(job),
         results=_results(job.result) if job.is_finished else (),
         links=_links(job),
         relatives=_relatives(job),
         can_cancel=may_cancel and not job.is_finished and job.state != State.CANCELLING,
-        can_retry=may_retry and job.state in (State.FAILED, State.CANCELLED, State.LOST),
+        can_retry=may_retry and can_retry(job),
     )
-
-
-def progress_text(job: Job) -> str:
-    """`412 of 1,280 files`, or `836 files so far` while the total is unknown."""
-    unit = f" {job.unit}" if job.unit else ""
-    if job.total:
-        return f"{job.done:,} of {job.total:,}{unit}"
-    return f"{job.done:,}{unit} so far" if job.done else ""
 
 
 def _outcome(job: Job) -> str:

@@ -12,8 +12,9 @@ from quartermaster_site.jobs.models import UNFINISHED, Job, State
 
 
 def jobs(*, state: str = "", kind: str = "", host: str = "", mine_of: Any = None) -> QuerySet[Job]:
-    """Newest first. `state` is a state or `unfinished`; unknown filter values match nothing."""
-    found = Job.objects.select_related("host", "started_by").defer("log", "inputs", "result", "final_report")
+    """Newest first, without folder listings. `state` is a state or `unfinished`; unknown values match nothing."""
+    found = Job.objects.exclude(kind="browse").select_related("host", "started_by")
+    found = found.defer("log", "inputs", "final_report")
     if state == "unfinished":
         found = found.filter(state__in=UNFINISHED)
     elif state:

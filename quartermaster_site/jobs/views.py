@@ -1,0 +1,89 @@
+"""Jobs: the list, one job with its live panel, cancel and run again."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.http import STOP_POLLING, Request, go_to, page, wants_fragment
+from quartermaster_site.jobs import kinds, selectors, services
+from quartermaster_site.jobs.models import State
+from quartermaster_site.jobs.pages import job_row, job_view
+
+PER_PAGE = 50
+STATE_FILTERS = {"": "all", "unfinished": "running", State.FAILED.value: "failed", State.LOST.value: "lost"}
+
+
+@require_GET
+@needs(Level.VIEW)
+def job_list(request: HttpRequest) -> HttpResponse:
+    """All jobs, newest first; polls while one of the shown is unfinished."""
+    state, kind, host = (request.GET.get(name, "") for name in ("state", "kind", "host"))
+    state = state if state in STATE_FILTERS else ""
+    mine = request.GET.get("mine") == "1"
+    jobs = selectors.jobs(
+        state=state,
+        kind=kind if kind in kinds.BY_SLUG else "",
+        host=host,
+        mine_of=request.user if mine else None,
+    )
+    shown = Paginator(jobs, PER_PAGE).get_page(request.GET.get("page"))
+    unfinished = any(not job.is_finished for job in shown)
+    context = {
+        "rows": [job_row(job) for job in shown],
+        "page": shown,
+        "unfinished": unfinished,
+        "chips": _chips(state, mine),
+        "kinds": kinds.choices(),
+        "state": state,
+        "kind": kind,
+        "filtered": bool(state or kind or host or mine),
+    }
+    polled = wants_fragment(request) and not unfinished
+    return page(request, "jobs/job_list.html", context, fragments=["job-rows"], status=STOP_POLLING if polled else 200)
+
+
+def _chips(state: str, mine: bool) -> list[dict[str, object]]:
+    url = reverse("jobs:job-list")
+    chips: list[dict[str, object]] = [
+        {"text": text, "url": f"{url}?state={slug}" if slug else url, "on": slug == state and not mine}
+        for slug, text in STATE_FILTERS.items()
+    ]
+    return [*chips, {"text": "mine", "url": f"{url}?mine=1", "on": mine}]
+
+
+@require_GET
+@needs(Level.VIEW)
+def job_show(request: HttpRequest, pk: int) -> HttpResponse:
+    """One job; its panel alone for htmx, with 286 once there is nothing left to poll for."""
+    job = selectors.get_job(pk)
+    user = cast(Request, request).user
+    context = {
+        "job": job,
+        "view": job_view(job, may_cancel=services.may_cancel(user, job), may_retry=may(user, Level.OPERATE)),
+    }
+    status = STOP_POLLING if wants_fragment(request) and job.is_finished else 200
+    return page(request, "jobs/job_detail.html", context, fragments=["job-panel"], status=status)
+
+
+@require_POST
+@needs(Level.OPERATE)
+def job_cancel(request: HttpRequest, pk: int) -> HttpResponse:
+    services.cancel_job(job=selectors.get_job(pk), actor=actor_of(request))
+    return go_to(request, reverse("jobs:job-show", args=[pk]))
+
+
+@require_POST
+@needs(Level.OPERATE)
+def job_retry(request: HttpRequest, pk: int) -> HttpResponse:
+    started = services.retry_job(job=selectors.get_job(pk), actor=actor_of(request))
+    if not started.created:
+        messages.info(request, "The same work is already queued or running.")
+    return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))
