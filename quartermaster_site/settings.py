@@ -87,7 +87,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "models_app.shell.shell",
+                "models_app.pages.shell.shell",
             ],
             "builtins": [
                 "template_partials.templatetags.partials",

@@ -10,8 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from models_app.core.catalog import MemoryTerm, Plan
-from models_app.layer_strip import LayerStrip, layer_strip
-from models_app.placement_text import placement_sentence
+from models_app.pages.layer_strip import LayerStrip, layer_strip
+from models_app.pages.placement_text import placement_sentence
 from quartermaster_site.drawings import MemoryBar, Part, Track, memory_bar
 from quartermaster_site.figures import UNKNOWN, count, gib, hundredths_text, share
 
