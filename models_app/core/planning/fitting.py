@@ -1,0 +1,177 @@
+"""Does a launch fit, and what is the most that fits: the questions that the search is made of.
+
+All searches bisect: memory grows with the window and with every layer or expert that moves to a GPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from models_app.core.catalog import Launch, MemoryUse, Projection
+from models_app.core.planning.batch import effective_batch
+from models_app.core.planning.device_split import filled_in_order, proportional, shares_of
+from models_app.core.planning.kv_types import KvPair
+from models_app.core.planning.projection import project
+from models_app.core.planning.question import WINDOW_STEP, Question, Room, Step
+from models_app.core.planning.table import ModelTable
+
+_BALANCE_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One launch and what it would hold."""
+
+    launch: Launch
+    use: Projection
+    growing_bytes: int
+    fits_devices: bool
+    fits_ram: bool
+
+    @property
+    def fits(self) -> bool:
+        return self.fits_devices and self.fits_ram
+
+    @property
+    def loads(self) -> tuple[MemoryUse, ...]:
+        return self.use.devices
+
+
+@dataclass(slots=True)
+class Fitter:
+    """Tries launches of one model against one room. Answers are remembered: the search asks some of them twice."""
+
+    table: ModelTable
+    question: Question
+    room: Room
+    _last_counts: tuple[int, ...] = ()
+    _trials: dict[tuple[int, KvPair, Step], Trial] = field(default_factory=dict)
+
+    @property
+    def all_layers(self) -> int:
+        return self.table.blocks + 1
+
+    def trial(self, ctx_tokens: int, pair: KvPair, step: Step) -> Trial:
+        """This launch, with layers shared so that it fits if it can."""
+        key = (ctx_tokens, pair, step)
+        if key not in self._trials:
+            self._trials[key] = self._try_splits(ctx_tokens, pair, step)
+        return self._trials[key]
+
+    def longest(self, pair: KvPair, step: Step, least: int, top: int) -> int:
+        """The longest window from `least` to `top` that fits with this placement; 0 when none does."""
+        if self.trial(top, pair, step).fits:
+            return top
+        if least >= top or not self.trial(least, pair, step).fits:
+            return 0
+        low, high = least // WINDOW_STEP, top // WINDOW_STEP
+        while low + 1 < high:
+            middle = (low + high) // 2
+            if self.trial(middle * WINDOW_STEP, pair, step).fits:
+                low = middle
+            else:
+                high = middle
+        return max(least, low * WINDOW_STEP)
+
+    def first_fitting(self, ctx_tokens: int, pair: KvPair, ladder: list[Step]) -> int | None:
+        """The best rung that fits at this window; rungs are sorted from most on the GPU to least."""
+        if not ladder or not self.trial(ctx_tokens, pair, ladder[-1]).fits_devices:
+            return None
+        low, high = 0, len(ladder) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.trial(ctx_tokens, pair, ladder[middle]).fits_devices:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def launch(self, ctx_tokens: int, pair: KvPair, step: Step, split: tuple[float, ...] = ()) -> Launch:
+        """The launch of a window of one slot."""
+        asked = self.question
+        return Launch(
+            ctx_tokens=ctx_tokens * asked.slots,
+            ubatch=asked.ubatch,
+            batch=asked.batch or effective_batch(asked.ubatch, ctx_tokens),
+            type_k=pair.k,
+            type_v=pair.v,
+            slots=asked.slots,
+            kv_unified=asked.kv_unified,
+            flash_attn=asked.flash_attn,
+            swa_full=asked.swa_full,
+            rollback_snapshots=asked.rollback_snapshots,
+            kv_offload=not asked.kv_in_ram,
+            gpu_layers=None if step.gpu_layers >= self.all_layers else step.gpu_layers,
+            cpu_moe_layers=step.cpu_moe_layers,
+            devices=len(self.room.device_bytes),
+            tensor_split=split,
+            outputs=asked.outputs,
+            draft_tokens=asked.draft_tokens,
+        )
+
+    def balanced(self, ctx_tokens: int, pair: KvPair, step: Step) -> Trial:
+        """The same launch, with the layers shared so that the fullest device is as empty as it can be."""
+        found = self.trial(ctx_tokens, pair, step)
+        shared = len(self.room.device_bytes) > 1 and not self.question.tensor_split
+        if not shared or not found.fits_devices or found.launch.tensor_split == self._even(step):
+            return found
+        low, high = 0.0, 1.0
+        for _ in range(_BALANCE_ROUNDS):
+            middle = (low + high) / 2
+            counts = self._counts(ctx_tokens, pair, step, middle)
+            if counts is None:
+                low = middle
+            else:
+                high, found = middle, self._judge(self.launch(ctx_tokens, pair, step, shares_of(counts)), pair)
+        return found
+
+    def _try_splits(self, ctx_tokens: int, pair: KvPair, step: Step) -> Trial:
+        devices = len(self.room.device_bytes)
+        if devices < 2 or self.question.tensor_split:
+            return self._judge(self.launch(ctx_tokens, pair, step, self.question.tensor_split), pair)
+        first = self._judge(self.launch(ctx_tokens, pair, step, self._even(step)), pair)
+        if first.fits_devices or self._hopeless(first):
+            return first
+        counts = self._counts(ctx_tokens, pair, step, 1.0)
+        if counts is None:
+            return first
+        return self._judge(self.launch(ctx_tokens, pair, step, shares_of(counts)), pair)
+
+    def _even(self, step: Step) -> tuple[float, ...]:
+        """Layers by the room of the devices: right whenever all layers weigh the same."""
+        return shares_of(proportional(self.room.device_bytes, min(step.gpu_layers, self.all_layers)))
+
+    def _counts(self, ctx_tokens: int, pair: KvPair, step: Step, share: float) -> tuple[int, ...] | None:
+        """A distribution under which every device stays below this share of its room."""
+        limits = self._limits(ctx_tokens, pair)
+
+        def fits(counts: tuple[int, ...], device: int) -> bool:
+            launch = self.launch(ctx_tokens, pair, step, shares_of(counts))
+            use = project(self.table, launch, cuda=self.room.cuda)
+            return use.devices[device].total_bytes <= limits[device] * share
+
+        counts = filled_in_order(len(limits), min(step.gpu_layers, self.all_layers), fits, self._last_counts)
+        self._last_counts = counts or self._last_counts
+        return counts
+
+    def _hopeless(self, trial: Trial) -> bool:
+        """Weights and caches alone are more than all devices together have, however they are shared."""
+        held = sum(device.model_bytes + device.context_bytes for device in trial.loads)
+        return held + trial.growing_bytes > sum(self.room.device_bytes)
+
+    def _limits(self, ctx_tokens: int, pair: KvPair) -> tuple[int, ...]:
+        *others, last = self.room.device_bytes
+        return (*others, last - self.room.growing(ctx_tokens, pair))
+
+    def _judge(self, launch: Launch, pair: KvPair) -> Trial:
+        use = project(self.table, launch, cuda=self.room.cuda)
+        growing = self.room.growing(launch.ctx_tokens // launch.slots, pair)
+        host_bytes = use.host.total_bytes
+        limits = list(self.room.device_bytes)
+        if limits:
+            limits[-1] -= growing
+        else:
+            host_bytes += growing
+        fits_devices = all(device.total_bytes <= limit for device, limit in zip(use.devices, limits, strict=True))
+        fits_ram = self.room.ram_bytes is None or host_bytes <= self.room.ram_bytes
+        return Trial(launch, use, growing, fits_devices, fits_ram)
