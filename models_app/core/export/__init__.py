@@ -1,0 +1,1 @@
+"""From plans to a router's file: documents, dialects, validation."""

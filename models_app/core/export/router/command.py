@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from models_app.core.export.load import load
-from models_app.core.export.macros import PORT
 from models_app.core.export.router.expansion import without_comments
+from models_app.core.launch.macros import PORT
 from models_app.core.launch.tokens import POSIX, split_command
 
 MARKS = {"folded": ">", "literal": "|"}

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from models_app.core.export.load import Node, walk_texts
-from models_app.core.export.macros import ENVIRONMENT_NAME, MACRO, PORT, RESERVED
+from models_app.core.export.macros import ENVIRONMENT_NAME, MACRO, RESERVED
 from models_app.core.export.router.readers import Reader, Violation
+from models_app.core.launch.macros import PORT
 
 DEFAULT_PROXY = "http://localhost:${PORT}"
 MACRO_NAME_LIMIT = 63
