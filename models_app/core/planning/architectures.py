@@ -95,7 +95,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "muse-glimmer": Architecture(period=4),
     "exaone-moe": Architecture(period=4, default_window=128),
     "exaone4": Architecture(period=4, default_window=4096, window_blocks=64),
-    "llama4": Architecture(period=4, forced_window=8192, scaled_experts=True),
+    "llama4": Architecture(period=4, default_window=8192, forced_window=8192, scaled_experts=True),
     "gemma3": Architecture(period=6),
     "gemma3n": Architecture(period=5, own_cache_layers=20, tied_on_host=True, alternating_updates=True),
     "gemma4": Architecture(array_only=True, shared_cache_key=True, tied_on_host=True, rope_on_full_layers=True),

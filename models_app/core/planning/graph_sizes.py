@@ -51,11 +51,11 @@ def graph_sizes(table: ModelTable, launch: Launch, geo: Geometry, *, cuda: bool 
     per_token, experts = geo.token_bytes, table.experts
     full_mask, window_mask = _masks(table, launch, geo)
     rows = output_rows(table, launch, geo)
-    beside = table.window > 0 or launch.type_k in QUANTISED_TYPES or launch.type_v in QUANTISED_TYPES
+    quantised = launch.type_k in QUANTISED_TYPES or launch.type_v in QUANTISED_TYPES
     copies = cuda and launch.flash_attn and not launch.type_k == launch.type_v == "f16"
     blocks = []
     for item in table.working_sets:
-        block = _block_bytes(item, launch, geo, table.embedding, beside)
+        block = _block_bytes(item, launch, geo, table.embedding, quantised)
         if copies:
             copied = _converted_cache_bytes(table, item, launch, geo)
             block = BlockBytes(max(block.own_experts, copied), max(block.host_experts, copied))
@@ -92,9 +92,10 @@ def _masks(table: ModelTable, launch: Launch, geo: Geometry) -> tuple[int, int]:
     return per_cell * geo.cells, per_cell * geo.window_cells
 
 
-def _block_bytes(item: WorkingSet, launch: Launch, geo: Geometry, embedding: int, beside: bool) -> BlockBytes:
+def _block_bytes(item: WorkingSet, launch: Launch, geo: Geometry, embedding: int, quantised: bool) -> BlockBytes:
     per_token = geo.token_bytes
-    feed_forward = item.feed_forward + item.beside if beside and item.feed_forward else item.feed_forward
+    beside = max(item.beside, item.beside_quantised if quantised else 0)
+    feed_forward = item.feed_forward + beside if item.feed_forward else 0
     attention = item.attention if launch.flash_attn else _plain_attention(item, geo, embedding)
     common = max(
         per_token * max(feed_forward, attention, item.latent),

@@ -1,4 +1,4 @@
-"""One table per model, built once from its header: all that `project` needs (compute-buffer.md 1 to 4, sizing.md 19.1)."""
+"""One table per model, built once from its header: all that `project` needs (compute-buffer.md, sizing.md 19.1)."""
 
 from __future__ import annotations
 

@@ -22,7 +22,9 @@ class WorkingSet(NamedTuple):
 
     feed_forward: int = 0
     beside: int = 0
-    """On top of the feed-forward, where attention runs beside it and the cache has windows or is quantised."""
+    """On top of the feed-forward, where attention without positions runs beside it."""
+    beside_quantised: int = 0
+    """The same for attention over a quantised cache."""
     experts: int = 0
     """Experts on the device of the block."""
     routed: int = 0
@@ -58,11 +60,12 @@ def expert_shape(model: ModelKeys) -> ExpertShape:
 def working_sets(model: ModelKeys, caches: tuple[BlockCache, ...], experts: ExpertShape) -> tuple[WorkingSet, ...]:
     """The working sets of all blocks that run."""
     mixer = mixer_floats(model)
-    return tuple(_working_set(model, index, cache, experts, mixer) for index, cache in enumerate(caches))
+    slides = any(cache.sliding for cache in caches)
+    return tuple(_working_set(model, index, cache, experts, mixer, slides) for index, cache in enumerate(caches))
 
 
 def _working_set(
-    model: ModelKeys, index: int, cache: BlockCache, experts: ExpertShape, mixer: tuple[int, int]
+    model: ModelKeys, index: int, cache: BlockCache, experts: ExpertShape, mixer: tuple[int, int], slides: bool
 ) -> WorkingSet:
     rules, embedding = model.rules, model.header.embedding_length
     recurrent = cache.state_r > 0 or cache.state_s > 0
@@ -72,9 +75,12 @@ def _working_set(
     attends = cache.attends or not (rules.has_cache or rules.recurrent)
     key, value = model.head_lengths(cache.sliding)
     heads, kv_heads = (model.heads(index), model.kv_heads(index)) if attends else (0, 0)
+    # In models with windows the full blocks have no positions; the last block computes the wanted rows alone.
+    positionless = slides and not cache.sliding and index < model.trunk - 1
     return WorkingSet(
         feed_forward=_feed_forward_floats(model, index),
-        beside=embedding if rules.parallel_blocks else 0,
+        beside=embedding if rules.parallel_blocks and positionless else 0,
+        beside_quantised=embedding if rules.parallel_blocks else 0,
         experts=on_device,
         routed=routed,
         attention=(heads + kv_heads) * (key + value) if not model.latent else 0,
