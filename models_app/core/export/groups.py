@@ -8,6 +8,7 @@ from typing import Any
 
 from models_app.core.settings.overrides import Override
 from models_app.core.settings.records import GroupSpec
+from models_app.core.state.globs import glob_match
 
 HELPER = {"swap": False, "exclusive": False, "persistent": True}
 COEXIST_FIELDS: Mapping[str, Mapping[str, Any]] = {
@@ -29,33 +30,6 @@ class Assignment:
 
     groups: dict[str, dict[str, Any]]
     listeners: dict[str, dict[str, Any]]
-
-
-def glob_matches(glob: str, name: str) -> bool:
-    """Whole-name match, case ignored: `*` any run (also `/`), `?` one character, both slashes alike; no other specials.
-
-    Each `*` is widened one character at a time, and only the last one seen: linear memory, no exponential patterns.
-    """
-    pattern, text = _folded(glob), _folded(name)
-    at = position = mark = 0
-    star = -1
-    while position < len(text):
-        if at < len(pattern) and pattern[at] == "*":
-            star, mark = at, position
-            at += 1
-        elif at < len(pattern) and pattern[at] in ("?", text[position]):
-            at += 1
-            position += 1
-        elif star >= 0:
-            mark += 1
-            at, position = star + 1, mark
-        else:
-            return False
-    return not pattern[at:].strip("*")
-
-
-def _folded(text: str) -> str:
-    return text.replace("\\", "/").lower()
 
 
 def coexist_set(model_class: str, engine: str, override: Override) -> str:
@@ -118,7 +92,7 @@ def _glob_groups(specs: Sequence[GroupSpec], ids: Sequence[str]) -> dict[str, di
     globs = [(spec.name.strip(), glob) for spec in specs for glob in spec.match]
     leftover: list[str] = []
     for model_id in ids:
-        name = next((name for name, glob in globs if glob_matches(glob, model_id)), None)
+        name = next((name for name, glob in globs if glob_match(glob, model_id)), None)
         (leftover if name is None else groups[name]["members"]).append(model_id)
     if leftover:
         groups.setdefault(LEFTOVER, _group(True, []))["members"] += leftover
