@@ -47,7 +47,7 @@ class ShardSet:
 
     @property
     def has_first(self) -> bool:
-        return 1 not in self.missing
+        return bool(self.parts) and 1 not in self.missing
 
 
 def shard_set(whole_name: str, count: int, parts: Iterable[tuple[int, FileEntry]]) -> ShardSet:
