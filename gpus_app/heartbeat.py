@@ -6,27 +6,19 @@ import logging
 import platform
 import threading
 import time
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from celery.signals import worker_ready, worker_shutting_down
 
 from quartermaster_site import env
 from quartermaster_site.jobs.dispatch import CONTROL_QUEUE, send
+from quartermaster_site.version import product_version
 
 TASK = "gpus_app.tasks.host_heartbeat"
 EVERY_SECONDS = 10.0
 
 log = logging.getLogger(__name__)
 _over = threading.Event()
-
-
-def product_version() -> str:
-    """The installed version, "" when the package runs uninstalled."""
-    try:
-        return version("quartermaster")
-    except PackageNotFoundError:
-        return ""
 
 
 def beat() -> None:

@@ -48,6 +48,7 @@ class HeaderFacts(models.Model):
     mtime_ns = models.BigIntegerField()
     facts: models.JSONField[Any, Any] = models.JSONField(null=True, blank=True)
     """`readers.record.header_to_json`; null when the header could not be read."""
+    parser_version = models.PositiveIntegerField(default=0)
     error_code = models.CharField(max_length=40, blank=True)
     error = models.CharField(max_length=500, blank=True)
     error_offset = models.BigIntegerField(null=True, blank=True)
@@ -77,7 +78,7 @@ class Row(models.Model):
     header = models.ForeignKey(HeaderFacts, null=True, blank=True, on_delete=models.SET_NULL, related_name="rows")
     path = models.CharField(max_length=1024)
     served_id = models.CharField(max_length=300)
-    """The id clients use, unique on the host (discovery.md 5.3)."""
+    """The id clients use; until the first plan the id of the file name, which another file may share."""
     base_id = models.CharField(max_length=300)
     quant = models.CharField(max_length=40, blank=True)
     quant_label = models.CharField(max_length=40, blank=True)
@@ -87,7 +88,8 @@ class Row(models.Model):
     size_bytes = models.PositiveBigIntegerField(default=0)
     mtime_ns = models.BigIntegerField(default=0)
     category = models.CharField(max_length=16, default="llm")
-    model_class = models.CharField(max_length=16)
+    model_class = models.CharField(max_length=16, blank=True)
+    """Blank where the file cannot be served; `class_reason` says why."""
     class_reason = models.CharField(max_length=500, blank=True)
     architecture = models.CharField(max_length=64, blank=True)
     model_key = models.CharField(max_length=300, blank=True)

@@ -21,14 +21,6 @@ class Kind:
 
 KINDS: tuple[Kind, ...] = (
     Kind("scan", "Scan", "models_app.host_tasks.scan_folders", True, "models_app.receivers.ScanReceiver", unit="files"),
-    Kind(
-        "read_header",
-        "Read header",
-        "models_app.host_tasks.read_headers",
-        True,
-        "models_app.receivers.HeaderReceiver",
-        unit="files",
-    ),
     Kind("browse", "Browse folder", "models_app.host_tasks.browse_folder", True, "models_app.receivers.BrowseReceiver"),
     Kind(
         "probe_devices", "Probe devices", "gpus_app.host_tasks.probe_devices", True, "gpus_app.receivers.DeviceReceiver"

@@ -1,0 +1,52 @@
+"""A read-only look into a folder of this machine, for picking model folders. Imports no Django."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from gpus_app.core.errors import QuartermasterError
+from models_app.core.discovery.hostile_names import unsafe_reason
+
+MAX_ENTRIES = 4000
+
+
+class NotListed(QuartermasterError):
+    """A folder that cannot, or must not, be listed."""
+
+
+def list_folder(path: str, permitted: Iterable[str]) -> dict[str, Any]:
+    """Folders first, then names without regard to case. Only inside the permitted folders, links resolved."""
+    real = os.path.realpath(path)
+    if not os.path.isabs(path) or not any(_inside(real, os.path.realpath(root)) for root in permitted):
+        raise NotListed(f"{path} is outside the folders that this host lets people see.")
+    entries: list[dict[str, Any]] = []
+    truncated = False
+    try:
+        with os.scandir(real) as found:
+            for entry in found:
+                if len(entries) >= MAX_ENTRIES:
+                    truncated = True
+                    break
+                if not unsafe_reason(entry.name):
+                    entries.append(_describe(entry))
+    except OSError as error:
+        raise NotListed(f"{path} cannot be listed: {error.strerror}.") from error
+    entries.sort(key=lambda item: (item["kind"] != "folder", item["name"].casefold(), item["name"]))
+    parent = os.path.dirname(real)
+    reachable = parent != real and any(_inside(parent, os.path.realpath(root)) for root in permitted)
+    return {"path": real, "parent": parent if reachable else "", "entries": entries, "truncated": truncated}
+
+
+def _inside(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+
+
+def _describe(entry: os.DirEntry[str]) -> dict[str, Any]:
+    try:
+        status = entry.stat()
+        kind = "folder" if entry.is_dir() else "file"
+    except OSError:
+        return {"name": entry.name, "kind": "unreadable", "size_bytes": 0, "mtime": 0}
+    return {"name": entry.name, "kind": kind, "size_bytes": status.st_size, "mtime": int(status.st_mtime)}

@@ -1,0 +1,101 @@
+"""Between rows of the database and the value types of the core: the only module that sees both."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from gpus_app.models import Backend, Host
+from gpus_app.selectors import section, target_vram_gib
+from models_app import models, records
+from models_app.core import catalog
+from models_app.core.discovery.families import family_key, model_base_key
+from models_app.core.errors import HeaderError
+from models_app.core.readers.record import header_from_json
+from models_app.core.settings import Override, Settings, override_from_mapping, settings_from_mapping
+
+SETTING_SECTIONS = ("memory",)
+
+
+def core_row(row: models.Row) -> catalog.Row:
+    """The row as discovery found it."""
+    return records.row_from_json(row.found)
+
+
+def row_columns(found: catalog.Row) -> dict[str, Any]:
+    """What the database keeps of a row, beside its links and state."""
+    return {
+        "path": found.full_path,
+        "served_id": found.id,
+        "base_id": found.base_id or found.id,
+        "quant": found.quant,
+        "publisher": found.publisher,
+        "repo": found.repo,
+        "file_name": found.file_name,
+        "size_bytes": found.size_bytes,
+        "mtime_ns": found.mtime_ns,
+        "category": found.category or "llm",
+        "model_class": found.model_class,
+        "class_reason": found.class_reason,
+        "found": records.row_to_json(found),
+    }
+
+
+def header_columns(header: catalog.Header | None, base_id: str) -> dict[str, str]:
+    """What the database keeps of a header beside the row: the file's own identity first, then the id rule."""
+    return {
+        "architecture": header.architecture[:64] if header else "",
+        "quant_label": header.quant_label[:40] if header else "",
+        "model_key": ((header.model_key if header else "") or model_base_key(base_id))[:300],
+        "family_key": ((header.family_key if header else "") or family_key(base_id))[:300],
+    }
+
+
+def core_header(facts: models.HeaderFacts) -> catalog.Header:
+    """The stored header; raises HeaderError where it could not be read."""
+    if facts.facts is None:
+        raise HeaderError(
+            facts.error_code or "unreadable", facts.error, offset=facts.error_offset or 0, path=facts.path
+        )
+    return header_from_json(facts.facts)
+
+
+@lru_cache(maxsize=512)
+def _header_by_version(pk: int, version: tuple[int, int, int]) -> catalog.Header:
+    return core_header(models.HeaderFacts.objects.get(pk=pk))
+
+
+def cached_header(pk: int, version: tuple[int, int, int]) -> catalog.Header:
+    """The header of a `HeaderFacts` row, kept in this process. `version` is (size, time, parser)."""
+    return _header_by_version(pk, version)
+
+
+def core_settings(host: Host) -> Settings:
+    """The settings of a host as planning takes them: what people set, and the budget in force."""
+    document: dict[str, Any] = {}
+    for name in SETTING_SECTIONS:
+        document.update(section(host, name).values)
+    document["targetVramGB"] = target_vram_gib(host)
+    document["backends"] = [_backend(row) for row in host.backends.all()]
+    return settings_from_mapping(document)
+
+
+def _backend(row: Backend) -> dict[str, Any]:
+    return {
+        "id": str(row.pk),
+        "kind": row.kind,
+        "name": row.name,
+        "path": row.path,
+        "default": row.starred,
+    }
+
+
+def core_override(row: models.Override | None) -> Override:
+    """What people pinned; an empty override where nobody did."""
+    if row is None:
+        return Override()
+    return override_from_mapping({**row.fields, "match": row.match, "quant": row.quant})
+
+
+def core_finding(row: models.Finding) -> catalog.Finding:
+    return catalog.Finding(row.kind, row.path, row.text, row.level, row.code, row.offset)

@@ -1,0 +1,58 @@
+"""What a host worker does about models: plain JSON in and out, no database, no Django."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from models_app import browsing, scanning, target_file
+from models_app.core.discovery.roots import Root
+from models_app.core.readers.cache import HeaderCache
+from quartermaster_site import env
+from quartermaster_site.jobs.host_tasks import host_task
+from quartermaster_site.jobs.reporting import Reporter
+
+PLATFORM = {"win32": "windows", "darwin": "darwin"}.get(sys.platform, "linux")
+
+
+def open_cache() -> HeaderCache:
+    """The header cache of this worker."""
+    folder = env.prepared_data_dir() / "worker"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return HeaderCache(folder / "headers.sqlite3")
+
+
+@host_task("models_app.host_tasks.scan_folders")
+def scan_folders(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Everything below the roots of `inputs`: {"roots": [[path, category]], "known": {path: [size, mtime, parser]}}."""
+    roots = [Root(path, category) for path, category in inputs["roots"]]
+    cache = open_cache()
+    try:
+        return scanning.Scan(report, cache, PLATFORM, inputs.get("known", {})).run(roots)
+    finally:
+        cache.close()
+
+
+@host_task("models_app.host_tasks.browse_folder")
+def browse_folder(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Names in one folder."""
+    return browsing.list_folder(inputs["path"], env.browse_roots())
+
+
+@host_task("models_app.host_tasks.write_config")
+def write_config(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Write the router's file."""
+    report.progress("Writing", 0, 1)
+    written = target_file.write_target(
+        inputs["path"],
+        inputs["text"],
+        sha256=inputs["sha256"],
+        expected_sha256=inputs["expected_sha256"],
+        adopt=inputs["adopt"],
+    )
+    return {
+        "path": written.path,
+        "sha256": written.sha256,
+        "backup": written.backup,
+        "in_place": written.in_place,
+    }

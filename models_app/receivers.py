@@ -1,0 +1,68 @@
+"""Storing what host tasks report: headers, rows, findings; a folder's listing; a written file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from models_app.services import results
+from models_app.services.building import start_build
+from models_app.services.writing import note_failed, note_written
+from quartermaster_site.access.audit import Actor
+from quartermaster_site.jobs import untrusted
+from quartermaster_site.jobs.models import Job
+from quartermaster_site.jobs.receiving import Receiver
+
+MAX_ENTRIES = 4000
+
+
+class ScanReceiver(Receiver):
+    """Rows appear as they arrive; what is gone is judged at the end, and only where the scan was complete."""
+
+    def batch(self, job: Job, data: dict[str, Any]) -> None:
+        results.store_scan_batch(job=job, data=data)
+
+    def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
+        summary = results.finish_scan(job=job, data=data, partial=partial)
+        transaction.on_commit(lambda: start_build(host=job.host, actor=Actor(user=job.started_by), parent=job))
+        return summary
+
+
+class BrowseReceiver(Receiver):
+    def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
+        entries = untrusted.items(data.get("entries", []), "entries", MAX_ENTRIES)
+        return {
+            "path": untrusted.path(data.get("path", ""), "path"),
+            "parent": untrusted.path(data.get("parent", ""), "parent"),
+            "truncated": untrusted.boolean(data.get("truncated", False), "truncated"),
+            "entries": [_entry(entry) for entry in entries],
+        }
+
+
+class PublishReceiver(Receiver):
+    def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
+        if partial:
+            note_failed(job=job, reason="cancelled before anything was written")
+            return {}
+        result = {
+            "path": untrusted.path(data.get("path", ""), "path"),
+            "sha256": untrusted.text(data.get("sha256", ""), "sha256", 64),
+            "backup": untrusted.path(data.get("backup", ""), "backup"),
+            "in_place": untrusted.boolean(data.get("in_place", False), "in_place"),
+        }
+        note_written(job=job, path=result["path"], sha256=result["sha256"])
+        return result
+
+    def failed(self, job: Job) -> None:
+        note_failed(job=job, reason=job.error)
+
+
+def _entry(value: Any) -> dict[str, Any]:
+    entry = untrusted.mapping(value, "an entry")
+    return {
+        "name": untrusted.text(entry.get("name"), "name", 300),
+        "kind": untrusted.text(entry.get("kind"), "kind", 16),
+        "size_bytes": untrusted.integer(entry.get("size_bytes", 0), "size_bytes"),
+        "mtime": untrusted.integer(entry.get("mtime", 0), "mtime", -untrusted.MAX_INT),
+    }

@@ -1,0 +1,186 @@
+"""A scan of this machine's folders: list, read headers, discover, and report as it goes. Imports no Django.
+
+Headers that the control side already has (same path, size, time and parser) are read from this worker's own cache and
+not sent again. A file that cannot be read is a finding; the rest of the scan goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from models_app import records
+from models_app.core.catalog import Header
+from models_app.core.discovery.inventory import Inventory, discover, reader_of
+from models_app.core.discovery.listing import Listing
+from models_app.core.discovery.roots import Root
+from models_app.core.discovery.selection import HF, Candidate, select
+from models_app.core.discovery.walk import list_files
+from models_app.core.errors import HeaderError, SourceUnreadable
+from models_app.core.readers import read_header, read_shard_set
+from models_app.core.readers.cache import PARSER_VERSION, HeaderCache
+from models_app.core.readers.record import header_to_json
+from quartermaster_site.jobs.host_tasks import Cancelled
+from quartermaster_site.jobs.reporting import Reporter
+
+HEADERS_PER_BATCH = 40
+ROWS_PER_BATCH = 200
+FINDINGS_PER_BATCH = 400
+_INTERIM_SECONDS = 3.0
+_INTERIM_SHARE = 20
+"""Interim results may take a twentieth of the time."""
+
+
+@dataclass
+class Scan:
+    """One scan. `known` is path -> [size, mtime_ns, parser version] of what the control side has."""
+
+    report: Reporter
+    cache: HeaderCache
+    platform: str
+    known: Mapping[str, Any]
+    clock: Callable[[], float] = time.monotonic
+    results: dict[str, Header | HeaderError] = field(default_factory=dict)
+    _unsent: list[dict[str, Any]] = field(default_factory=list)
+    _sent_rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _interim_at: float = 0.0
+
+    def run(self, roots: Iterable[Root]) -> dict[str, Any]:
+        """The closing result. Raises Cancelled with what is known when somebody asked to stop."""
+        wanted = tuple(roots)
+        listing = list_files(
+            wanted, platform=self.platform, should_stop=self.report.is_cancelled, on_progress=self._listed
+        )
+        if listing.stopped:
+            raise Cancelled(self._summary(listing, wanted, Inventory((), (), ())))
+        candidates = select(listing).candidates
+        self._interim_at = self.clock() + _INTERIM_SECONDS
+        for number, candidate in enumerate(candidates):
+            self.report.progress("Reading headers", number, len(candidates), unit="files", current=candidate.path)
+            if self.report.is_cancelled():
+                self._send_headers()
+                inventory = self._discover(listing, only_read=True)
+                raise Cancelled(self._summary(listing, wanted, inventory))
+            self._read(candidate)
+            self._show_interim(listing)
+        self._send_headers()
+        self.report.progress("Pairing files", len(candidates), len(candidates), unit="files")
+        inventory = self._discover(listing, only_read=False)
+        self._send_findings(inventory)
+        return self._summary(listing, wanted, inventory)
+
+    def _listed(self, seen: int, folder: str) -> None:
+        self.report.progress("Listing files", seen, unit="files", current=folder)
+
+    def _read(self, candidate: Candidate) -> None:
+        result = read_candidate(candidate, self.cache)
+        self.results[candidate.path] = result
+        stamp = [candidate.size_bytes, candidate.mtime_ns, PARSER_VERSION]
+        if isinstance(result, HeaderError):
+            self.report.warnings += 1
+            self.report.log(f"{candidate.path}: {result.message}")
+        elif self.known.get(candidate.path) == stamp:
+            return
+        self._unsent.append(header_record(candidate, result))
+        if len(self._unsent) >= HEADERS_PER_BATCH:
+            self._send_headers()
+
+    def _send_headers(self) -> None:
+        if self._unsent:
+            self.report.batch({"headers": self._unsent})
+            self._unsent = []
+
+    def _show_interim(self, listing: Listing) -> None:
+        """Rows appear while the scan still runs, when it takes long enough for somebody to look."""
+        started = self.clock()
+        if started < self._interim_at:
+            return
+        self._send_headers()
+        self._discover(listing, only_read=True)
+        ended = self.clock()
+        self._interim_at = ended + max(_INTERIM_SECONDS, _INTERIM_SHARE * (ended - started))
+
+    def _discover(self, listing: Listing, *, only_read: bool) -> Inventory:
+        """Rows of what has been read, sent as far as they are new or changed."""
+        inventory = discover(listing, reader_of(self.results))
+        rows = [records.row_to_json(row) for row in inventory.rows if not only_read or self._is_known(row.full_path)]
+        fresh = [row for row in rows if self._sent_rows.get(row["full_path"]) != row]
+        for start in range(0, len(fresh), ROWS_PER_BATCH):
+            self.report.batch({"rows": fresh[start : start + ROWS_PER_BATCH]})
+        self._sent_rows.update({row["full_path"]: row for row in fresh})
+        return inventory
+
+    def _is_known(self, path: str) -> bool:
+        return path in self.results or not path.lower().endswith(".gguf")
+
+    def _send_findings(self, inventory: Inventory) -> None:
+        findings = [records.finding_to_json(finding) for finding in inventory.findings]
+        for start in range(0, len(findings), FINDINGS_PER_BATCH):
+            self.report.batch({"findings": findings[start : start + FINDINGS_PER_BATCH]})
+        worse = sum(finding.level != "info" for finding in inventory.findings)
+        self.report.warnings = max(self.report.warnings, worse)
+
+    def _summary(self, listing: Listing, roots: tuple[Root, ...], inventory: Inventory) -> dict[str, Any]:
+        unread = set(listing.unread)
+        return {
+            "roots": [_root_summary(root, listing, unread) for root in roots],
+            "unread": sorted(unread)[:1000],
+            "files": listing.file_count,
+            "seen": listing.seen_count,
+            "models": len(inventory.rows),
+            "dropped": len(inventory.dropped),
+        }
+
+
+def _root_summary(root: Root, listing: Listing, unread: set[str]) -> dict[str, Any]:
+    """How far one root could be read: `ok`, `missing`, `unreadable` or `partial`."""
+    path = os.path.abspath(root.path)
+    part = next((part for part in listing.roots if part.root.path == path), None)
+    below = path.rstrip(os.sep) + os.sep
+    state, reason = "ok", ""
+    if part is None:
+        state, reason = "partial", "the scan was stopped before this folder"
+    elif path in unread:
+        state = "unreadable" if os.path.isdir(path) else "missing"
+        reason = next((finding.text for finding in listing.findings if finding.path == path), "")
+    elif listing.stopped or any(folder.startswith(below) for folder in unread):
+        state, reason = "partial", "some folders below could not be listed"
+    return {"path": root.path, "state": state, "reason": reason, "files": len(part.files) if part else 0}
+
+
+def read_candidate(candidate: Candidate, cache: HeaderCache | None) -> Header | HeaderError:
+    """The header of one candidate. A file that changes while it is read is an error: it will be read again."""
+    try:
+        if candidate.kind != HF and len(candidate.parts) > 1:
+            header = read_shard_set([part.path for part in candidate.parts], cache=cache)
+        else:
+            header = read_header(candidate.path, cache=cache)
+        _check_unchanged(candidate)
+    except HeaderError as error:
+        return error
+    except (OSError, ValueError) as error:
+        return SourceUnreadable("unreadable", f"the file cannot be read: {error}", path=candidate.path)
+    return header
+
+
+def _check_unchanged(candidate: Candidate) -> None:
+    for part in candidate.parts:
+        status = os.stat(part.path)
+        if (status.st_size, status.st_mtime_ns) != (part.size_bytes, part.mtime_ns):
+            raise SourceUnreadable("changed", "the file changed while it was read", path=part.path)
+
+
+def header_record(candidate: Candidate, result: Header | HeaderError) -> dict[str, Any]:
+    """One header, or why there is none, as the control side stores it."""
+    record: dict[str, Any] = {
+        "path": candidate.path,
+        "size_bytes": candidate.size_bytes,
+        "mtime_ns": candidate.mtime_ns,
+        "parser_version": PARSER_VERSION,
+    }
+    if isinstance(result, HeaderError):
+        return record | {"error": {"code": result.code, "text": result.message, "offset": result.offset}}
+    return record | {"facts": header_to_json(result)}

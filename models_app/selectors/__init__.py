@@ -1,0 +1,37 @@
+"""What pages ask about models, hosts and texts."""
+
+from models_app.selectors.details import ModelDetail, Part, get_row, issues, model_detail
+from models_app.selectors.fleet import (
+    HostCard,
+    attention,
+    get_revision,
+    latest_candidate,
+    latest_written,
+    newest_revisions,
+    overview,
+    revisions,
+    roots,
+)
+from models_app.selectors.listing import STATES, ModelFilter, ModelGroup, ModelPage, model_list
+
+__all__ = [
+    "STATES",
+    "HostCard",
+    "ModelDetail",
+    "ModelFilter",
+    "ModelGroup",
+    "ModelPage",
+    "Part",
+    "attention",
+    "get_revision",
+    "get_row",
+    "issues",
+    "latest_candidate",
+    "latest_written",
+    "model_detail",
+    "model_list",
+    "newest_revisions",
+    "overview",
+    "revisions",
+    "roots",
+]

@@ -1,0 +1,126 @@
+"""One model, and the findings of files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Case, IntegerField, QuerySet, Value, When
+
+from models_app import convert
+from models_app.core import catalog
+from models_app.core.errors import HeaderError, QuartermasterError
+from models_app.core.readers.record import header_meta
+from models_app.models import Finding, Override, Row, StoredPlan
+from quartermaster_site.errors import NotFound
+
+SEVERITY = Case(
+    When(level="error", then=Value(0)), When(level="warning", then=Value(1)), default=2, output_field=IntegerField()
+)
+"""For sorting findings, the worst first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file that belongs to a model. `role` is shard, drafter, projector or codec; `origin` the folder it came from."""
+
+    role: str
+    path: str
+    size_bytes: int
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDetail:
+    """Everything a model's page shows, beside the plan that is made afresh."""
+
+    row: Row
+    found: catalog.Row
+    header: catalog.Header | None
+    header_error: str
+    facts: Sequence[tuple[str, str]]
+    """Header facts, name and value as text, by name."""
+    parts: Sequence[Part]
+    plans: Sequence[StoredPlan]
+    override: Override | None
+    findings: Sequence[Finding]
+    quants: Sequence[Row]
+    """The same model's rows, this one included."""
+
+
+def get_row(pk: int) -> Row:
+    """One row by its number; NotFound."""
+    row = Row.objects.select_related("host", "root", "header").filter(pk=pk).first()
+    if row is None:
+        raise NotFound("There is no such model.")
+    return row
+
+
+def model_detail(row: Row) -> ModelDetail:
+    """The model behind a row."""
+    found = convert.core_row(row)
+    header, problem = _header(row)
+    siblings = Row.objects.filter(host=row.host, model_key=row.model_key).defer("found").order_by("size_bytes")
+    return ModelDetail(
+        row=row,
+        found=found,
+        header=header,
+        header_error=problem,
+        facts=_facts(header),
+        parts=_parts(found),
+        plans=list(row.plans.all()),
+        override=Override.objects.filter(host=row.host, match=row.path).select_related("changed_by").first(),
+        findings=list(row.findings.all()),
+        quants=list(siblings) if row.model_key else [row],
+    )
+
+
+def _header(row: Row) -> tuple[catalog.Header | None, str]:
+    if row.header is None:
+        return None, "" if row.found.get("is_sam") or row.found.get("is_trellis") else "not read yet"
+    try:
+        return convert.core_header(row.header), ""
+    except HeaderError as error:
+        return None, error.message
+    except QuartermasterError as error:
+        return None, str(error)
+
+
+def _facts(header: catalog.Header | None) -> list[tuple[str, str]]:
+    if header is None:
+        return []
+    return [(name, _text(value)) for name, value in sorted(header_meta(header).items())]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(_text(item) for item in value)
+    return str(value)
+
+
+def _parts(found: catalog.Row) -> list[Part]:
+    folder = found.full_path.rpartition("/")[0]
+    parts = [Part("shard", shard.path, shard.size_bytes) for shard in found.shards]
+    if not parts:
+        parts.append(Part("model", found.full_path, found.size_bytes))
+    for role, path, size in (
+        ("drafter", found.draft_path, found.draft_size_bytes),
+        ("projector", found.mmproj_path, found.mmproj_size_bytes),
+        ("codec", found.codec_path, found.codec_size_bytes),
+    ):
+        if path:
+            origin = path.rpartition("/")[0]
+            parts.append(Part(role, path, size, "" if origin == folder else origin))
+    return parts
+
+
+def issues(*, host: str = "", level: str = "") -> QuerySet[Finding]:
+    """Findings, the worst first."""
+    found = Finding.objects.select_related("host", "row", "first_scan").defer("row__found")
+    if host:
+        found = found.filter(host__slug=host)
+    if level:
+        found = found.filter(level=level)
+    return found.annotate(severity=SEVERITY).order_by("severity", "path", "kind")

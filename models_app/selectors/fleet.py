@@ -1,0 +1,133 @@
+"""Hosts with their models, jobs and texts: the overview, a host's page, the config page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Count, Max, Q, QuerySet
+
+from gpus_app.models import Device, Host
+from gpus_app.selectors import hosts
+from models_app.selectors.details import issues
+from models_app.models import Finding, Revision, Root, Row
+from quartermaster_site.errors import NotFound
+from quartermaster_site.jobs.models import UNFINISHED, Job
+
+
+@dataclass(frozen=True, slots=True)
+class HostCard:
+    """One host on the overview."""
+
+    host: Host
+    devices: Sequence[Device]
+    models: int
+    served: int
+    with_warnings: int
+    not_served: int
+    offline: int
+    last_scan: Job | None
+    roots: Sequence[Root]
+    candidate: Revision | None
+    written: Revision | None
+    running: Sequence[Job]
+
+    @property
+    def is_unwritten(self) -> bool:
+        """The newest text differs from what was last written."""
+        if self.candidate is None:
+            return False
+        return self.written is None or self.candidate.body_sha256 != self.written.body_sha256
+
+
+def overview() -> list[HostCard]:
+    """All hosts, in a fixed number of queries."""
+    counts = _row_counts()
+    candidates = newest_revisions(written=False)
+    written = newest_revisions(written=True)
+    scans = _last_scans()
+    running: dict[int | None, list[Job]] = {}
+    for job in Job.objects.filter(state__in=UNFINISHED).select_related("host").defer("inputs", "log", "result"):
+        running.setdefault(job.host_id, []).append(job)
+    return [
+        HostCard(
+            host=host,
+            devices=list(host.devices.all()),
+            roots=list(host.roots.all()),
+            last_scan=scans.get(host.pk),
+            candidate=candidates.get(host.pk),
+            written=written.get(host.pk),
+            running=running.get(host.pk, []),
+            **counts.get(host.pk, _NO_ROWS),
+        )
+        for host in hosts().prefetch_related("roots")
+    ]
+
+
+_NO_ROWS: Mapping[str, int] = {"models": 0, "served": 0, "with_warnings": 0, "not_served": 0, "offline": 0}
+
+
+def _row_counts() -> dict[int, Mapping[str, int]]:
+    """Models, not rows, would hide a quant that does not fit: counts are of rows."""
+    away = Q(state__in=[Row.State.OFFLINE, Row.State.MISSING])
+    planned = Q(plans__isnull=False, plans__skip_reason="")
+    found = (
+        Row.objects.order_by()
+        .values("host_id")
+        .annotate(
+            models=Count("id", distinct=True),
+            served=Count("id", filter=planned, distinct=True),
+            with_warnings=Count("id", filter=Q(plans__warning_count__gt=0), distinct=True),
+            offline=Count("id", filter=away, distinct=True),
+        )
+    )
+    return {
+        item.pop("host_id"): {**item, "not_served": item["models"] - item["served"]}  # type: ignore[misc]
+        for item in found
+    }
+
+
+def _last_scans() -> dict[int, Job]:
+    newest = Job.objects.filter(kind="scan").order_by().values("host_id").annotate(last=Max("id")).values("last")
+    jobs = Job.objects.filter(pk__in=list(newest.values_list("last", flat=True))).defer("inputs", "log")
+    return {job.host_id: job for job in jobs if job.host_id is not None}
+
+
+def newest_revisions(*, written: bool) -> dict[int, Revision]:
+    """Host -> its newest text, or the one last written; without the text itself."""
+    wanted = Revision.objects.filter(state=Revision.State.WRITTEN) if written else Revision.objects.all()
+    newest = wanted.order_by().values("host_id").annotate(last=Max("id"))
+    rows = Revision.objects.filter(pk__in=[item["last"] for item in newest]).defer("text")
+    return {row.host_id: row for row in rows}
+
+
+def attention(limit: int = 20) -> Sequence[Finding]:
+    """What needs somebody, the worst first."""
+    return list(issues().exclude(level="info")[:limit])
+
+
+def revisions(host: Host) -> QuerySet[Revision]:
+    return Revision.objects.filter(host=host).select_related("author").defer("text").order_by("-number")
+
+
+def get_revision(host: Host, number: int) -> Revision:
+    """One text of a host with its number; NotFound."""
+    row = Revision.objects.filter(host=host, number=number).select_related("host", "author").first()
+    if row is None:
+        raise NotFound(f"{host} has no revision {number}.")
+    return row
+
+
+def latest_candidate(host: Host) -> Revision | None:
+    """The newest text of a host, written or not."""
+    return Revision.objects.filter(host=host).select_related("host", "author").order_by("-number").first()
+
+
+def latest_written(host: Host) -> Revision | None:
+    found = Revision.objects.filter(host=host, state=Revision.State.WRITTEN).select_related("host", "author")
+    return found.order_by("-number").first()
+
+
+def roots(host: Host) -> QuerySet[Root]:
+    """The roots of a host with the number of models found in each."""
+    return Root.objects.filter(host=host).annotate(model_count=Count("rows"))

@@ -1,0 +1,218 @@
+"""Storing the results of a scan. Nothing that is known is deleted because something could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from models_app import convert, records
+from models_app.core import catalog
+from models_app.core.errors import QuartermasterError
+from models_app.core.readers.record import header_from_json
+from models_app.models import Finding, HeaderFacts, Root, Row
+from quartermaster_site.jobs import untrusted
+from quartermaster_site.jobs.models import Job
+from quartermaster_site.jobs.untrusted import ReportRefused
+
+MAX_HEADERS = 200
+MAX_ROWS = 1000
+MAX_FINDINGS = 1000
+MAX_ROOTS = 200
+MAX_UNREAD = 1000
+_ROOT_STATES = {"ok": Root.State.OK, "missing": Root.State.MISSING, "unreadable": Root.State.UNREADABLE}
+_HEADER_FIELDS = ["size_bytes", "mtime_ns", "facts", "parser_version", "error_code", "error", "error_offset", "read_at"]
+
+
+def store_scan_batch(*, job: Job, data: dict[str, Any]) -> None:
+    """One batch: any of headers, rows, findings. All of it is untrusted."""
+    if "headers" in data:
+        _store_headers(job, untrusted.items(data["headers"], "headers", MAX_HEADERS))
+    if "rows" in data:
+        found = [records.row_from_json(item) for item in untrusted.items(data["rows"], "rows", MAX_ROWS)]
+        _store_rows(job, found)
+    if "findings" in data:
+        items = untrusted.items(data["findings"], "findings", MAX_FINDINGS)
+        _store_findings(job, [records.finding_from_json(item) for item in items])
+
+
+def _store_headers(job: Job, items: list[Any]) -> None:
+    rows = {row.path: row for row in (_header_row(job, item) for item in items)}
+    HeaderFacts.objects.bulk_create(
+        rows.values(), update_conflicts=True, unique_fields=["host", "path"], update_fields=_HEADER_FIELDS
+    )
+
+
+def _header_row(job: Job, value: Any) -> HeaderFacts:
+    item = untrusted.mapping(value, "a header")
+    row = HeaderFacts(
+        host=job.host,
+        path=untrusted.path(item.get("path"), "path"),
+        size_bytes=untrusted.integer(item.get("size_bytes"), "size_bytes"),
+        mtime_ns=untrusted.integer(item.get("mtime_ns"), "mtime_ns", -untrusted.MAX_INT),
+        parser_version=untrusted.integer(item.get("parser_version", 0), "parser_version", 0, 1 << 30),
+    )
+    if item.get("facts") is None:
+        error = untrusted.mapping(item.get("error"), "error")
+        row.error_code = untrusted.text(error.get("code"), "code", 40)
+        row.error = untrusted.text(error.get("text"), "text", 500)
+        row.error_offset = untrusted.optional_integer(error.get("offset"), "offset")
+        return row
+    row.facts = records.bounded(item["facts"])
+    try:
+        header_from_json(row.facts)
+    except QuartermasterError as error:
+        raise ReportRefused(f"header facts of {row.path}: {error}") from error
+    return row
+
+
+def _store_rows(job: Job, found: list[catalog.Row]) -> None:
+    paths = [row.full_path for row in found]
+    roots = {root.path: root for root in Root.objects.filter(host=job.host)}
+    headers = _headers_of(job, paths)
+    known = {row.path: row for row in Row.objects.filter(host=job.host, path__in=paths)}
+    now = timezone.now()
+    fresh, changed = [], []
+    for core in found:
+        row = known.get(core.full_path)
+        columns = convert.row_columns(core)
+        if row is None:
+            row = Row(host=job.host, state_since=now, first_seen_at=now)
+            fresh.append(row)
+        else:
+            columns.pop("served_id")
+            changed.append(row)
+        for name, value in columns.items():
+            setattr(row, name, value)
+        row.root, row.last_scan = roots.get(core.root), job
+        _take_header(row, headers.get(core.full_path), now)
+    Row.objects.bulk_create(fresh)
+    Row.objects.bulk_update(changed, [*_ROW_FIELDS], batch_size=100)
+
+
+_ROW_FIELDS = (
+    "base_id quant quant_label publisher repo file_name size_bytes mtime_ns category model_class class_reason"
+    " architecture model_key family_key found root header last_scan state state_reason state_since"
+).split()
+
+
+def _headers_of(job: Job, paths: Iterable[str]) -> dict[str, HeaderFacts]:
+    return {facts.path: facts for facts in HeaderFacts.objects.filter(host=job.host, path__in=list(paths))}
+
+
+def _take_header(row: Row, facts: HeaderFacts | None, now: Any) -> None:
+    """Link the header and take over what lists need of it."""
+    header = convert.core_header(facts) if facts and facts.facts is not None else None
+    row.header = facts
+    for name, value in convert.header_columns(header, row.base_id).items():
+        setattr(row, name, value)
+    unreadable = facts is not None and facts.facts is None
+    state = Row.State.UNREADABLE if unreadable else Row.State.PRESENT
+    if row.state != state or not row.pk:
+        row.state, row.state_since = state, now
+    row.state_reason = facts.error if facts and unreadable else ""
+
+
+def _store_findings(job: Job, found: list[catalog.Finding]) -> None:
+    known = {(row.kind, row.path): row for row in Finding.objects.filter(host=job.host)}
+    rows = {row.path: row for row in Row.objects.filter(host=job.host, path__in=[item.path for item in found])}
+    fresh: dict[tuple[str, str], Finding] = {}
+    for item in found:
+        key = (item.kind, item.path)
+        finding = known.get(key) or fresh.get(key)
+        if finding is None:
+            finding = fresh[key] = Finding(host=job.host, kind=item.kind, path=item.path, first_scan=job)
+        finding.level, finding.text, finding.code, finding.offset = item.level, item.text, item.code, item.offset
+        finding.last_scan, finding.row = job, rows.get(item.path)
+    Finding.objects.bulk_create(fresh.values())
+    changed = [known[key] for key in {(item.kind, item.path) for item in found} if key in known]
+    Finding.objects.bulk_update(changed, ["level", "text", "code", "offset", "last_scan", "row"], batch_size=200)
+
+
+def finish_scan(*, job: Job, data: dict[str, Any], partial: bool) -> dict[str, Any]:
+    """Judge what the scan did not see. A partial scan removes nothing; what lies below an unread folder is offline."""
+    reports = [_root_report(item) for item in untrusted.items(data.get("roots", []), "roots", MAX_ROOTS)]
+    sent = untrusted.items(data.get("unread", []), "unread", MAX_UNREAD)
+    unread = [untrusted.path(item, "unread") for item in sent]
+    now = timezone.now()
+    _link_headers(job, now)
+    summary = {
+        "models": untrusted.integer(data.get("models", 0), "models", 0, 1 << 30),
+        "files": untrusted.integer(data.get("files", 0), "files", 0, 1 << 40),
+        "new": Row.objects.filter(host=job.host, last_scan=job, first_seen_at__gte=job.created_at).count(),
+        "missing": 0,
+        "offline": 0,
+    }
+    for path, state, reason, files in reports:
+        root = Root.objects.filter(host=job.host, path=path).first()
+        if root is None:
+            continue
+        if not partial:
+            unseen = Row.objects.filter(root=root).exclude(last_scan=job)
+            gone, away = _split(unseen, state, path, unread, complete=len(unread) < MAX_UNREAD)
+            summary["missing"] += _set_state(gone, Row.State.MISSING, "the file is gone", now)
+            summary["offline"] += _set_state(away, Row.State.OFFLINE, reason or "its folder could not be read", now)
+        _note_root(root, Root.State.PARTIAL if partial else state, reason, files, now)
+    if not partial:
+        _forget_findings(job, unread)
+    return summary
+
+
+def _root_report(value: Any) -> tuple[str, str, str, int]:
+    item = untrusted.mapping(value, "a root")
+    state = _ROOT_STATES.get(untrusted.text(item.get("state"), "state", 12), Root.State.PARTIAL)
+    return (
+        untrusted.path(item.get("path"), "path"),
+        state,
+        untrusted.text(item.get("reason", ""), "reason", 500),
+        untrusted.integer(item.get("files", 0), "files", 0, 1 << 30),
+    )
+
+
+def _link_headers(job: Job, now: Any) -> None:
+    """Batches may be stored in any order: rows that came before their headers get them now."""
+    rows = list(Row.objects.filter(host=job.host, last_scan=job, header=None))
+    headers = _headers_of(job, [row.path for row in rows])
+    for row in rows:
+        _take_header(row, headers.get(row.path), now)
+    Row.objects.bulk_update(rows, [*_ROW_FIELDS], batch_size=100)
+
+
+def _split(
+    unseen: QuerySet[Row], state: str, root: str, unread: list[str], *, complete: bool
+) -> tuple[QuerySet[Row], QuerySet[Row]]:
+    """Rows that are gone, and rows about which nothing is known."""
+    if state in (Root.State.MISSING, Root.State.UNREADABLE) or not complete:
+        return unseen.none(), unseen
+    below = [folder for folder in unread if folder.startswith(root)]
+    if not below:
+        return unseen, unseen.none()
+    away = Q()
+    for folder in below:
+        away |= Q(path__startswith=folder.rstrip("/\\") + "/") | Q(path__startswith=folder.rstrip("/\\") + "\\")
+        away |= Q(path=folder)
+    return unseen.exclude(away), unseen.filter(away)
+
+
+def _set_state(rows: QuerySet[Row], state: str, reason: str, now: Any) -> int:
+    rows.exclude(state=state).update(state=state, state_reason=reason[:500], state_since=now)
+    return rows.count()
+
+
+def _note_root(root: Root, state: str, reason: str, files: int, now: Any) -> None:
+    if root.state != state:
+        root.state_since = now
+    root.state, root.state_reason, root.last_scan_at = state, reason, now
+    if state in (Root.State.OK, Root.State.PARTIAL):
+        root.file_count = files
+    root.save()
+
+
+def _forget_findings(job: Job, unread: list[str]) -> None:
+    """A complete scan that no longer finds something settles it, except where it could not look."""
+    old = Finding.objects.filter(host=job.host).exclude(last_scan=job)
+    for folder in unread:
+        old = old.exclude(path__startswith=folder.rstrip("/\\") + "/")
+    old.delete()

@@ -1,0 +1,115 @@
+"""Roots, and asking a host to look at them."""
+
+from __future__ import annotations
+
+import ntpath
+import posixpath
+
+from django.db import IntegrityError, transaction
+
+from gpus_app.models import Host, OsFamily
+from gpus_app.services import is_absolute
+from models_app.core.discovery.hostile_names import unsafe_reason
+from models_app.core.discovery.roots import is_category, path_key
+from models_app.models import HeaderFacts, Root
+from quartermaster_site.access.audit import Actor, record
+from quartermaster_site.access.permissions import Level, require
+from quartermaster_site.errors import Refused
+from quartermaster_site.jobs.services import Started, start_job
+
+MAX_KNOWN = 20_000
+"""Above this many files the list of known headers is left out of the task: they are sent again instead."""
+
+
+def add_root(*, host: Host, path: str, category: str = "", actor: Actor) -> Root:
+    """A folder to scan. It need not exist now: it may be a drive that is unplugged."""
+    require(actor.user, Level.MANAGE)
+    return register_root(host=host, path=path, category=category, actor=actor)
+
+
+def register_root(*, host: Host, path: str, category: str = "", actor: Actor) -> Root:
+    """The same for the command line, which has no user. An existing root is returned as it is."""
+    path = _normal(path.strip(), host.os_family)
+    _check_root(host, path, category)
+    try:
+        with transaction.atomic():
+            root, created = Root.objects.get_or_create(host=host, path=path, defaults={"category": category})
+            if created:
+                record(actor, "root.add", subject=root, host_slug=host.slug, changes={"path": [None, path]})
+    except IntegrityError as error:
+        raise Refused("This folder is there already.", fields={"path": "This folder is there already."}) from error
+    return root
+
+
+def _normal(path: str, os_family: str) -> str:
+    module = ntpath if os_family == OsFamily.WINDOWS else posixpath
+    return module.normpath(path) if path else ""
+
+
+def _check_root(host: Host, path: str, category: str) -> None:
+    problem = ""
+    if not path or not is_absolute(path, host.os_family):
+        problem = "Write the whole path of the folder, from the root on."
+    elif len(path) > 1024 or unsafe_reason(path):
+        problem = f"This path cannot be used: {unsafe_reason(path) or 'it is too long'}."
+    else:
+        problem = _nesting(host, path)
+    if problem:
+        raise Refused(problem, fields={"path": problem})
+    if category and not is_category(category):
+        raise Refused("There is no such category.", fields={"category": "There is no such category."})
+
+
+def _nesting(host: Host, path: str) -> str:
+    mine = path_key(path, host.os_family).replace("\\", "/").rstrip("/") + "/"
+    for other in host.roots.exclude(path=path):
+        theirs = path_key(other.path, host.os_family).replace("\\", "/").rstrip("/") + "/"
+        if mine.startswith(theirs):
+            return f"This folder lies inside {other.path}, which is scanned already."
+        if theirs.startswith(mine):
+            return f"{other.path} lies inside this folder: remove that root first."
+    return ""
+
+
+def remove_root(*, root: Root, actor: Actor) -> int:
+    """Stop scanning a folder and forget the models found in it; returns their number. Overrides stay."""
+    require(actor.user, Level.MANAGE)
+    with transaction.atomic():
+        count = root.rows.count()
+        changes = {"path": [root.path, None], "models": [count, 0]}
+        record(actor, "root.remove", subject=root, host_slug=root.host.slug, changes=changes)
+        root.rows.all().delete()
+        root.delete()
+    return count
+
+
+def start_scan(*, host: Host, actor: Actor) -> Started:
+    """Queue a scan of all roots of a host."""
+    if actor.user is not None:
+        require(actor.user, Level.OPERATE)
+    roots = [[root.path, root.category] for root in host.roots.all()]
+    if not roots:
+        raise Refused("This host has no model folders yet: add one first.")
+    inputs = {"roots": roots, "known": _known(host)}
+    started = start_job(kind="scan", host=host, inputs=inputs, actor=actor)
+    if started.created:
+        record(actor, "scan.start", subject=started.job, label=host.name, host_slug=host.slug)
+    return started
+
+
+def _known(host: Host) -> dict[str, list[int]]:
+    """Path -> [size, time, parser version] of the headers that are stored here."""
+    stored = HeaderFacts.objects.filter(host=host, facts__isnull=False)
+    if stored.count() > MAX_KNOWN:
+        return {}
+    return {
+        path: list(stamp) for path, *stamp in stored.values_list("path", "size_bytes", "mtime_ns", "parser_version")
+    }
+
+
+def start_browse(*, host: Host, path: str, actor: Actor) -> Started:
+    """List a folder of a host; the finished job's result is the listing."""
+    require(actor.user, Level.MANAGE)
+    if not is_absolute(path, host.os_family) or len(path) > 1024:
+        raise Refused("Write the whole path of a folder.", fields={"path": "Write the whole path of a folder."})
+    return start_job(kind="browse", host=host, inputs={"path": path}, subject=("folder", "", path[:300]), actor=actor)

@@ -1,0 +1,78 @@
+"""Writing a revision's text to its host, and noting what became of it."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils import timezone
+
+from gpus_app.models import Host
+from models_app.models import Revision
+from quartermaster_site.access.audit import Actor, record
+from quartermaster_site.access.models import AuditEntry
+from quartermaster_site.access.permissions import Level, require
+from quartermaster_site.errors import Refused
+from quartermaster_site.jobs.models import Job
+from quartermaster_site.jobs.services import Started, start_job
+
+
+def start_write(*, revision: Revision, actor: Actor) -> Started:
+    """Hand the text, its hash and what the file must look like now to the host."""
+    require(actor.user, Level.OPERATE)
+    host = revision.host
+    if not host.publish_path:
+        raise Refused("This host has no target yet: set the path of the router's file first.")
+    if revision.state == Revision.State.BLOCKED:
+        raise Refused("This text has findings that block it. Correct them, then plan again.")
+    inputs = {
+        "path": host.publish_path,
+        "text": revision.text,
+        "sha256": revision.sha256,
+        "expected_sha256": host.written_sha256,
+        "adopt": host.adopt_foreign_file,
+    }
+    subject = ("revision", str(revision.pk), f"revision {revision.number}")
+    with transaction.atomic():
+        started = start_job(kind="publish", host=host, inputs=inputs, subject=subject, actor=actor)
+        if started.created:
+            Revision.objects.filter(pk=revision.pk).update(state=Revision.State.WRITING, state_reason="")
+            record(actor, "config.write", subject=revision, host_slug=host.slug)
+    return started
+
+
+def note_written(*, job: Job, path: str, sha256: str) -> None:
+    """The host wrote the text: from now on a file that differs is drift."""
+    revision = _revision_of(job)
+    if revision is None:
+        return
+    now = timezone.now()
+    if sha256 != revision.sha256:
+        note_failed(job=job, reason="the host reports another text than the one it was handed")
+        return
+    earlier = Revision.objects.filter(host=revision.host, state=Revision.State.WRITTEN).exclude(pk=revision.pk)
+    earlier.update(state=Revision.State.SUPERSEDED)
+    Revision.objects.filter(pk=revision.pk).update(
+        state=Revision.State.WRITTEN,
+        origin=Revision.Origin.PUBLISH,
+        state_reason="",
+        written_at=now,
+        written_path=path,
+        author=job.started_by,
+    )
+    Host.objects.filter(pk=revision.host_id).update(written_sha256=sha256, written_at=now, adopt_foreign_file=False)
+    worker = Actor(name=f"worker of {revision.host.slug}")
+    record(worker, "config.written", subject=revision, host_slug=revision.host.slug)
+
+
+def note_failed(*, job: Job, reason: str) -> None:
+    """Nothing was written, or it is not known: the text stays a candidate that can be written again."""
+    revision = _revision_of(job)
+    if revision is None:
+        return
+    Revision.objects.filter(pk=revision.pk).update(state=Revision.State.FAILED, state_reason=reason[:500])
+    worker = Actor(name=f"worker of {revision.host.slug}")
+    failed = AuditEntry.Result.FAILED
+    record(worker, "config.write", subject=revision, host_slug=revision.host.slug, result=failed, reason=reason)
+
+
+def _revision_of(job: Job) -> Revision | None:
+    return Revision.objects.select_related("host").filter(pk=job.object_id, host=job.host).first()

@@ -1,0 +1,19 @@
+"""The product's version, from the one place that states it."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
+
+
+@cache
+def product_version() -> str:
+    """`development` where the project file is not beside the code."""
+    try:
+        with PROJECT.open("rb") as stream:
+            return str(tomllib.load(stream)["project"]["version"])
+    except (OSError, KeyError, tomllib.TOMLDecodeError):
+        return "development"
