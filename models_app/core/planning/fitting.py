@@ -5,7 +5,7 @@ All searches bisect: memory grows with the window and with every layer or expert
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from models_app.core.catalog import Launch, MemoryUse, Projection
 from models_app.core.planning.batch import effective_batch
@@ -147,7 +147,7 @@ class Fitter:
 
         def fits(counts: tuple[int, ...], device: int) -> bool:
             launch = self.launch(ctx_tokens, pair, step, shares_of(counts))
-            use = project(self.table, launch, cuda=self.room.cuda)
+            use = self._use(launch)
             return use.devices[device].total_bytes <= limits[device] * share
 
         counts = filled_in_order(len(limits), min(step.gpu_layers, self.all_layers), fits, self._last_counts)
@@ -163,8 +163,16 @@ class Fitter:
         *others, last = self.room.device_bytes
         return (*others, last - self.room.growing(ctx_tokens, pair))
 
-    def _judge(self, launch: Launch, pair: KvPair) -> Trial:
+    def _use(self, launch: Launch) -> Projection:
         use = project(self.table, launch, cuda=self.room.cuda)
+        factor = self.room.compute_factor
+        if factor == 1.0:
+            return use
+        scaled = (replace(device, compute_bytes=int(device.compute_bytes * factor)) for device in use.devices)
+        return replace(use, devices=tuple(scaled))
+
+    def _judge(self, launch: Launch, pair: KvPair) -> Trial:
+        use = self._use(launch)
         growing = self.room.growing(launch.ctx_tokens // launch.slots, pair)
         host_bytes = use.host.total_bytes
         limits = list(self.room.device_bytes)

@@ -37,6 +37,13 @@ class Room:
     growing: CtxBytes = nothing
     cuda: bool = False
     """Devices copy host weights in and convert quantised caches (compute-buffer.md 6)."""
+    compute_factor: float = 1.0
+    """A person's own safety factor on the compute buffers of devices."""
+
+    @property
+    def adjusts(self) -> bool:
+        """Loads differ from the plain projection."""
+        return self.cuda or self.compute_factor != 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +109,7 @@ class Answer:
     projection: Projection
     """Llama.cpp's own figures, as `project` gives them for this launch."""
     loads: tuple[MemoryUse, ...]
-    """Per device, with what a CUDA device adds."""
+    """Per device, with what a CUDA device adds and the safety factor."""
     host: MemoryUse
     growing_bytes: int
     """What the room's growing term came to."""

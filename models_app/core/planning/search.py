@@ -191,7 +191,7 @@ def _answer(fitter: Fitter, pair: KvPair, step: Step, ctx_tokens: int, limit: st
     return Answer(
         placement=placement,
         launch=launch,
-        projection=project(fitter.table, launch) if room.cuda else trial.use,
+        projection=project(fitter.table, launch) if room.adjusts else trial.use,
         loads=trial.loads,
         host=trial.use.host,
         growing_bytes=trial.growing_bytes,

@@ -1,0 +1,88 @@
+"""Memory beside llama.cpp's own projection: projector, drafter, context checkpoints (sizing.md 7, 18.7 and 18.8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from models_app.core.catalog import Header
+from models_app.core.planning.checkpoints import Checkpoints
+from models_app.core.planning.classic_overheads import projector_clip_gib
+from models_app.core.planning.context import STATE_ELEMENT_BYTES, cache_bytes
+from models_app.core.planning.geometry import CELL_MULTIPLE
+from models_app.core.planning.kv_types import KvPair
+from models_app.core.planning.model_facts import ModelTable
+from models_app.core.planning.question import Question
+from models_app.core.units import GIB, from_gib, pad
+
+DRAFT_FILE_EXTRA_BYTES = from_gib(0.1)
+"""Cache and graph of a paired draft model."""
+
+DEFAULT_VISION_BYTES = GIB
+
+
+@dataclass(frozen=True, slots=True)
+class Projector:
+    """A projector of one profile. `clip_bytes` is its compute buffer."""
+
+    file_bytes: int
+    clip_bytes: int
+    in_ram: bool = True
+
+    @property
+    def total_bytes(self) -> int:
+        return self.file_bytes + self.clip_bytes
+
+
+def projector_of(header: Header | None, file_bytes: int, flat_gib: float, *, in_ram: bool) -> Projector:
+    """The projector that the profile really loads; the flat figure stands in where its header has no dimensions."""
+    return Projector(file_bytes, from_gib(projector_clip_gib(header, flat_gib)), in_ram)
+
+
+@dataclass(frozen=True, slots=True)
+class BakedHead:
+    """The context that `draft-mtp` opens on the model's own draft blocks (sizing.md 18.8)."""
+
+    table: ModelTable
+    header: Header
+    question: Question
+    own_k: str = ""
+    own_v: str = ""
+    """Types of its cache where they are pinned; blank: those of the main context."""
+
+    def bytes_at(self, ctx_tokens: int, pair: KvPair) -> int:
+        """Weights, cache and compute buffer for this window of one slot."""
+        cells = pad(ctx_tokens * self.question.slots, CELL_MULTIPLE)
+        return self.table.nextn_bytes + self._cache(cells, pair) + self._compute(cells, ctx_tokens)
+
+    def _cache(self, cells: int, pair: KvPair) -> int:
+        header = self.header
+        elements = cells * header.nextn_layers * header.head_count_kv
+        type_k, type_v = self.own_k or pair.k, self.own_v or pair.v
+        return cache_bytes(elements * header.key_length, type_k) + cache_bytes(elements * header.value_length, type_v)
+
+    def _compute(self, cells: int, ctx_tokens: int) -> int:
+        ubatch = min(self.question.ubatch, ctx_tokens)
+        width, token_bytes = self.table.embedding, 4 * ubatch
+        widest = max((max(item.feed_forward, item.experts) for item in self.table.working_sets), default=0)
+        feed_forward = token_bytes * (widest + 3 * width)
+        attention = token_bytes * (2 * width + 3 * self.header.head_count * self.header.key_length)
+        mask = (2 if self.question.flash_attn else 4) * ubatch * cells
+        return max(feed_forward, mask + attention)
+
+
+def checkpoint_bytes(table: ModelTable, checkpoints: Checkpoints, ctx_tokens: int, slots: int, pair: KvPair) -> int:
+    """RAM of all checkpoints of all slots. Plain attention models take none."""
+    count = min(checkpoints.count, ctx_tokens // max(1, checkpoints.spacing))
+    return max(0, count) * max(1, slots) * one_checkpoint_bytes(table, ctx_tokens, pair)
+
+
+def one_checkpoint_bytes(table: ModelTable, ctx_tokens: int, pair: KvPair) -> int:
+    """The cells of the sliding layers that are in use, or the recurrent state of one slot."""
+    sums = table.sums
+    cells = min(table.window, ctx_tokens)
+    window = cache_bytes(cells * sums.k_sliding[-1], pair.k) + cache_bytes(cells * sums.v_sliding[-1], pair.v)
+    return window + STATE_ELEMENT_BYTES * (sums.state_r[-1] + sums.state_s[-1])
+
+
+def keeps_checkpoints(table: ModelTable) -> bool:
+    return table.window > 0 or table.is_recurrent

@@ -1,0 +1,84 @@
+"""The smallest changes that would make a plan fit, or fit better."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from models_app.core.planning.fitting import Fitter
+from models_app.core.planning.kv_types import KvPair
+from models_app.core.planning.launch_check import model_problem
+from models_app.core.planning.launch_plan import FITS, UNKNOWN, PlannedLaunch
+from models_app.core.planning.question import WINDOW_STEP, Question, Step
+from models_app.core.planning.reasons import gib
+from models_app.core.planning.table import ModelTable
+
+SMALLER = KvPair("q8_0", "q8_0")
+
+
+def suggestions_of(table: ModelTable, planned: PlannedLaunch) -> tuple[str, ...]:
+    """At most one sentence for each thing that can be changed: memory, window, cache type."""
+    if planned.verdict == UNKNOWN:
+        return ()
+    asked = replace(planned.wishes.question, ctx=None, gpu_layers=None, cpu_moe_layers=None)
+    fitter = Fitter(table, asked, planned.room)
+    found = [] if planned.verdict == FITS else [_more_memory(planned, fitter), _shorter_window(planned, fitter)]
+    found.append(_smaller_cache(planned, fitter))
+    return tuple(text for text in found if text)
+
+
+def _everything(fitter: Fitter) -> Step:
+    return Step(fitter.all_layers, 0)
+
+
+def _more_memory(planned: PlannedLaunch, fitter: Fitter) -> str:
+    """How much more would hold the whole model at the same window."""
+    budget, answer = planned.wishes.budget, planned.answer
+    if not budget.device_bytes:
+        missing = planned.est_ram_bytes - budget.ram_bytes
+        return f"Fits with {gib(missing)} more RAM." if budget.ram_bytes and missing > 0 else ""
+    trial = fitter.trial(answer.placement.ctx_tokens, answer.pair, _everything(fitter))
+    held = sum(device.total_bytes for device in trial.loads) + trial.growing_bytes
+    missing = held - sum(planned.room.device_bytes)
+    if missing <= 0:
+        return ""
+    return f"With {gib(missing)} more VRAM everything would be on the GPU at {answer.placement.ctx_tokens:,} tokens."
+
+
+def _shorter_window(planned: PlannedLaunch, fitter: Fitter) -> str:
+    """The window at which everything would be on the GPU, or at which it would fit at all."""
+    answer, asked = planned.answer, fitter.question
+    now = answer.placement.ctx_tokens
+    least = min(WINDOW_STEP, asked.top_tokens)
+    if now <= least or not planned.wishes.budget.device_bytes:
+        return ""
+    reached = fitter.longest(answer.pair, _everything(fitter), least, min(_below(now), asked.top_tokens))
+    if not reached:
+        return ""
+    saved = _context_bytes(planned) * (now - reached) // now
+    return f"Fits on the GPU with {gib(saved)} fewer of context: at {reached:,} tokens."
+
+
+def _smaller_cache(planned: PlannedLaunch, fitter: Fitter) -> str:
+    """The window that a quantised cache would hold in the same place."""
+    answer, asked = planned.answer, fitter.question
+    could = asked.flash_attn and answer.pair.k in ("f32", "f16", "bf16") and "ctx" not in planned.wishes.pinned
+    if not could or answer.limit not in ("vram", "ram", "least") or not _allows(fitter, asked):
+        return ""
+    reached = fitter.longest(SMALLER, answer.step, answer.placement.ctx_tokens, asked.top_tokens)
+    if reached <= answer.placement.ctx_tokens:
+        return ""
+    return f"A {SMALLER.k} KV cache would fit {reached:,} tokens."
+
+
+def _allows(fitter: Fitter, asked: Question) -> bool:
+    launch = fitter.launch(asked.top_tokens, SMALLER, _everything(fitter))
+    return not model_problem(fitter.table, launch)
+
+
+def _below(ctx_tokens: int) -> int:
+    return max(1, (ctx_tokens - 1) // WINDOW_STEP * WINDOW_STEP)
+
+
+def _context_bytes(planned: PlannedLaunch) -> int:
+    answer = planned.answer
+    return sum(device.context_bytes for device in answer.loads) + answer.host.context_bytes
