@@ -20,6 +20,7 @@ STATES: Mapping[str, str] = {
     "missing": "Missing",
     "unreadable": "Header unreadable",
     "warning": "With warnings",
+    "spills": "Spills to the CPU",
     "over": "Does not fit",
     "skipped": "Not served",
     "changed": "With own settings",
@@ -36,6 +37,8 @@ class ModelFilter:
     cat: str = ""
     state: str = ""
     sort: str = ""
+    flat: bool = False
+    """Not gathered by family."""
     page: int = 1
     picks: frozenset[int] = frozenset()
     """Rows that a person chose as the shown quant of their model."""
@@ -54,6 +57,7 @@ class ModelFilter:
             cat=cat if cat in CATEGORIES else "",
             state=state if state in STATES else "",
             sort=sort if sort.removeprefix("-") in SORTS else "",
+            flat=query.get("group") == "none",
             page=min(max(int(page), 1), 10_000) if page.isascii() and page.isdigit() and len(page) < 6 else 1,
             picks=frozenset(pick for pick in picks if pick < 1 << 62),
         )
@@ -62,6 +66,8 @@ class ModelFilter:
         """The query string of this filter with some parts changed; blank parts are left out."""
         new = replace(self, **changes)
         pairs = [(name, getattr(new, name)) for name in ("q", "host", "cat", "state", "sort") if getattr(new, name)]
+        if new.flat:
+            pairs.append(("group", "none"))
         if new.page > 1:
             pairs.append(("page", new.page))
         pairs += [("pick", pick) for pick in sorted(new.picks)]
@@ -139,6 +145,8 @@ def model_list(wanted: ModelFilter) -> ModelPage:
     categories = dict(everything.order_by().values_list("category").annotate(Count("id")))
     rows = list(_with_plans(_filtered(wanted)))
     groups = _grouped(rows, wanted.picks)
+    if not wanted.sort and not wanted.flat:
+        groups = _by_family(groups)
     if wanted.sort:
         groups.sort(key=SORTS[wanted.sort.removeprefix("-")], reverse=wanted.sort.startswith("-"))
     pages = max(-(-len(groups) // PAGE_SIZE), 1)
@@ -175,8 +183,8 @@ def _in_state(rows: QuerySet[Row], state: str) -> QuerySet[Row]:
         return rows.filter(state=state)
     if state == "warning":
         return rows.filter(plans__warning_count__gt=0).distinct()
-    if state == "over":
-        return rows.filter(plans__verdict="over").distinct()
+    if state in ("over", "spills"):
+        return rows.filter(plans__verdict=state).distinct()
     if state == "skipped":
         return rows.exclude(plans__skip_reason="").filter(plans__isnull=False).distinct()
     if state == "changed":
@@ -197,6 +205,14 @@ def _grouped(rows: Sequence[Row], picks: frozenset[int]) -> list[ModelGroup]:
     for row in rows:
         found.setdefault((row.host_id, row.model_key or row.path), []).append(row)
     return [ModelGroup(f"{host}:{key}", _chosen(members, picks), members) for (host, key), members in found.items()]
+
+
+def _by_family(groups: list[ModelGroup]) -> list[ModelGroup]:
+    """Families together, in the order of their first member; members keep their order."""
+    order: dict[str, int] = {}
+    for group in groups:
+        order.setdefault(group.chosen.family_key, len(order))
+    return sorted(groups, key=lambda group: order[group.chosen.family_key])
 
 
 def _chosen(rows: Sequence[Row], picks: frozenset[int]) -> Row:
