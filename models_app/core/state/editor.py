@@ -1,0 +1,55 @@
+"""What a save of a model's form stores (state.md 7): the form over the file's row, nothing void left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from models_app.core.fields import OVERRIDE_FIELDS
+from models_app.core.launch.ownership import clear_owned_by_text
+from models_app.core.launch.tokens import POSIX
+from models_app.core.settings import Override, Variant, override_from_mapping
+from models_app.core.state.overrides import normalise_none
+
+FILE_ONLY = frozenset({"match", "quant"})
+"""Fields that the form does not have; they survive from the row it starts from."""
+
+
+def editor_save(
+    file_row: Override | None,
+    path: str,
+    body: Mapping[str, Any],
+    *,
+    is_moe: bool | None = None,
+    rules: str = POSIX,
+) -> Override:
+    """The row to store for a model. The form is authoritative for all fields that it has, the variant list included.
+
+    `file_row` is the resolved row of the generate file, never the stored one: a field that is blank now must be blank.
+    """
+    form = override_from_mapping({key: value for key, value in body.items() if key not in FILE_ONLY})
+    trimmed = {
+        field.attribute: getattr(form, field.attribute).strip()
+        for field in OVERRIDE_FIELDS
+        if field.trimmed and isinstance(getattr(form, field.attribute), str)
+    }
+    row = replace(form, **trimmed, match=path, quant=file_row.quant if file_row else "")
+    return clear_owned_by_text(normalise_none(row), rules, is_moe=is_moe)
+
+
+def put_variant(row: Override, variant: Variant) -> Override:
+    """The row with one variant added, or replaced by name, ignoring case."""
+    name = variant.name.strip().lower()
+    variants = [variant if current.name.strip().lower() == name else current for current in row.variants]
+    if variant not in variants:
+        variants.append(variant)
+    return replace(row, variants=tuple(variants))
+
+
+def delete_variant(row: Override, name: str) -> Override:
+    return replace(row, variants=_without(row.variants, name))
+
+
+def _without(variants: Iterable[Variant], name: str) -> tuple[Variant, ...]:
+    return tuple(variant for variant in variants if variant.name.strip().lower() != name.strip().lower())
