@@ -17,6 +17,7 @@ __all__ = [
     "NotThisFormat",
     "PlanError",
     "QuartermasterError",
+    "RecordError",
     "SettingsError",
     "SourceUnreadable",
     "TruncatedHeader",
@@ -91,6 +92,10 @@ class MalformedHeader(HeaderError):
 
 class SettingsError(QuartermasterError):
     """A settings or override document with a value of the wrong kind; the message names the key."""
+
+
+class RecordError(QuartermasterError, ValueError):
+    """A stored or transmitted record that was not written by this program, or not by this version."""
 
 
 class PlanError(QuartermasterError):
