@@ -102,6 +102,8 @@ def _fragments(expected: dict[str, Any], given: dict[str, Any]) -> list[str]:
         found += [f"command lacks {item!r}" for item in expected.pop(key, []) if not _in_command(item, line)]
     for key in ("absent", "cmd_absent"):
         found += [f"command holds {item!r}" for item in expected.pop(key, []) if _in_command(item, line)]
+    present = given.get("present_keys", ())
+    found += [f"key {item} is present" for item in expected.pop("absent_keys", []) if item in present]
     for item in expected.pop("once", []):
         if line.split().count(item) != 1:
             found.append(f"command does not hold {item!r} exactly once")

@@ -1,0 +1,129 @@
+"""A whole document from planned models and settings, in the quartermaster dialect (config-yaml.md 1, 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from models_app.core.catalog import Plan
+from models_app.core.export.document import Document, Entry, Skipped
+from models_app.core.export.entry import PlannedModel, entry_of
+from models_app.core.export.extra_models import extra_model
+from models_app.core.export.groups import assign_groups, coexist_set
+from models_app.core.export.macros import ENVIRONMENT, neutral
+from models_app.core.export.scalars import has_lone_surrogate
+from models_app.core.export.top import header_lines, top_level
+from models_app.core.settings import Settings
+
+NO_CLASS_PLANNED = "not planned yet: image"
+
+
+class _Builder:
+    """Collects entries under unique ids; what cannot be written becomes a comment."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.items: list[Entry | Skipped] = []
+        self.ids: set[str] = set()
+        self.aliases: set[str] = set()
+        self.coexist: dict[str, list[str]] = {}
+
+    def add_skipped(self, skipped: Skipped) -> None:
+        self.items.append(skipped)
+
+    def add_model(self, model: PlannedModel) -> None:
+        """All profiles of one row. A failure while writing one is that profile's comment, never the file's end."""
+        for plan in model.plans:
+            reason = self._refusal(plan)
+            if reason:
+                self.add_skipped(_skipped(model, plan.profile_id, reason, plan.model_class))
+                continue
+            try:
+                entry = entry_of(model, plan, self.settings, self.ids | self.aliases)
+            except (TypeError, ValueError) as error:
+                self.add_skipped(_skipped(model, plan.profile_id, str(error), plan.model_class))
+                continue
+            self._add_entry(entry)
+            if name := coexist_set(plan.model_class, model.engine, model.override):
+                self.coexist.setdefault(name, []).append(entry.id)
+
+    def _refusal(self, plan: Plan) -> str:
+        if plan.skip_reason:
+            return plan.skip_reason
+        if plan.profile_id in self.ids:
+            return "that id is taken"
+        if not plan.lines:
+            return f"not planned yet: {plan.model_class}"
+        if any(has_lone_surrogate(text) for text in (plan.profile_id, *plan.lines)):
+            return "its name holds bytes that are not UTF-8; rename the file"
+        return ""
+
+    def _add_entry(self, entry: Entry) -> None:
+        self.items.append(entry)
+        self.ids.add(entry.id)
+        self.aliases.update(entry.fields.get("aliases") or ())
+
+    def add_declared(self) -> None:
+        """Hand-declared models, after all discovered ones."""
+        for image in self.settings.extra_image_models:
+            if image.name.strip() and image.model_path.strip():
+                label = f'extra image model "{image.name.strip()}"'
+                self.add_skipped(Skipped(image.name.strip(), NO_CLASS_PLANNED, label, "image", image.model_path))
+        for name, block in self.settings.extra_models.items():
+            item = extra_model(name, block, self.ids | self.aliases)
+            if isinstance(item, Entry):
+                self._add_entry(item)
+            else:
+                self.add_skipped(item)
+
+
+def _skipped(model: PlannedModel, served_id: str, reason: str, model_class: str) -> Skipped:
+    return Skipped(neutral(served_id), neutral(reason), "", model_class, model.row.full_path)
+
+
+def build_document(
+    items: Iterable[PlannedModel | Skipped],
+    settings: Settings,
+    timestamp: str,
+    *,
+    cache_dir: str = "",
+) -> Document:
+    """The file of one host. `items` are in emitted order; `timestamp` is the text of the header's first line."""
+    builder = _Builder(settings)
+    for item in items:
+        if isinstance(item, Skipped):
+            builder.add_skipped(item)
+        else:
+            builder.add_model(item)
+    builder.add_declared()
+    top, notes = _top(settings, cache_dir)
+    return Document(
+        dialect="quartermaster",
+        header=header_lines(settings, timestamp),
+        notes=notes,
+        top=top,
+        models=tuple(builder.items),
+        tail=grouping(settings, [item.id for item in builder.items if isinstance(item, Entry)], builder.coexist),
+    )
+
+
+def _top(settings: Settings, cache_dir: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The blocks on top. A prompt with an environment macro would fail the load, or leak a variable into the file."""
+    top = top_level(settings, cache_dir)
+    table = top.get("promptEnhancers", {})
+    unsafe = [name for name, fields in table.items() if ENVIRONMENT in name or ENVIRONMENT in str(fields)]
+    if unsafe:
+        top["promptEnhancers"] = {name: fields for name, fields in table.items() if name not in unsafe}
+    if not top.get("promptEnhancers", True):
+        del top["promptEnhancers"]
+    notes = (f'SKIPPED prompt enhancer "{neutral(name)}": its text holds {neutral(ENVIRONMENT)}…' for name in unsafe)
+    return top, tuple(notes)
+
+
+def grouping(settings: Settings, emitted_ids: Sequence[str], coexist: dict[str, list[str]]) -> dict[str, Any]:
+    """`groups` and, where a settings group has an address, `listeners`."""
+    assignment = assign_groups(settings.groups, emitted_ids, coexist)
+    tail: dict[str, Any] = {"groups": assignment.groups}
+    if assignment.listeners:
+        tail["listeners"] = assignment.listeners
+    return tail
