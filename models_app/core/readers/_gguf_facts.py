@@ -56,7 +56,9 @@ _DERIVED_FROM = (
     "classifier.output_labels",
 )
 NEXTN = ("nextn_predict_layers", "num_nextn_predict_layers")
-CONSUMED = {key for key, _ in (*INTEGERS, *FLOATS)} | set(_DERIVED_FROM)
+_ZERO_IS_NOT_ABSENT = {"attention.sliding_window"}
+"""Stays in `extra` as well: llama4 has a window without the key, and none with a 0."""
+CONSUMED = ({key for key, _ in (*INTEGERS, *FLOATS)} | set(_DERIVED_FROM)) - _ZERO_IS_NOT_ABSENT
 CONSUMED_WHOLE = {
     "split.no",
     "split.count",
