@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any
 
 WHOLE_KEYS = {
@@ -53,6 +54,9 @@ def compare(vector: dict[str, Any], answer: Any, elapsed_ms: float) -> list[str]
     differences: list[str] = []
     if "max_ms" in expected and elapsed_ms > expected.pop("max_ms") * SCALE:
         differences.append(f"took {elapsed_ms:.0f} ms")
+    if "builtin_key_pattern" in expected:
+        pattern, key = expected.pop("builtin_key_pattern"), given.get("builtin_key", "")
+        differences += [] if re.fullmatch(pattern, key) else [f"built-in key {key!r} does not match {pattern}"]
     if "error" in expected:
         return differences + _compare_error(expected, given)
     if given.get("error"):

@@ -10,7 +10,7 @@ from models_app.core.discovery.roots import path_key
 from models_app.core.fields import CATEGORIES
 from models_app.core.launch.backends import legacy_executables
 from models_app.core.launch.paths import is_absolute
-from models_app.core.settings import BackendEntry, BackendSource, ExtraImageModel, Override, PromptEnhancer
+from models_app.core.settings import AppSettings, BackendEntry, BackendSource, ExtraImageModel, Override, PromptEnhancer
 from models_app.core.settings.codec import key_of
 from models_app.core.state.extra_models import clean_extra_models, trimmed
 from models_app.core.state.globs import is_glob
@@ -119,6 +119,11 @@ def put_sources(sidecar: Sidecar, rows: Iterable[BackendSource]) -> Sidecar:
         if row.id.strip() and row.repo.strip() and variants:
             kept.append(replace(row, variants=variants))
     return replace(sidecar, backend_sources=tuple(kept))
+
+
+def put_app(sidecar: Sidecar, app: AppSettings) -> Sidecar:
+    """Replaces the process settings as a whole: an emptied field is gone."""
+    return replace(sidecar, app=app)
 
 
 def merge_settings(sidecar: Sidecar, patch: Mapping[str, Any]) -> Sidecar:

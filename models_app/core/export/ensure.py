@@ -17,13 +17,13 @@ from typing import Any
 import yaml
 
 from models_app.core.errors import SettingsError
+from models_app.core.export.load import LoadError, decode, load
 from models_app.core.state import digest
 from models_app.core.state.edits import prune_overrides
 from models_app.core.state.loading import LoadedState, Measured, load_state
 from models_app.core.state.sidecar import FILE_NAME, Sidecar, sidecar_from_mapping, sidecar_to_mapping
 
 DIGEST_SUFFIX = ".modelhash"
-MAX_FILE_BYTES = 64 << 20
 
 Generate = Callable[[LoadedState], str]
 
@@ -104,13 +104,11 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
-def load_yaml(path: Path, content: bytes) -> dict[str, Any]:
+def load_map(path: Path, content: bytes) -> dict[str, Any]:
     """A settings file as a map; an error names the file."""
-    if len(content) > MAX_FILE_BYTES:
-        raise SettingsError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB")
     try:
-        document = yaml.safe_load(content)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        document = load(decode(content)).value
+    except LoadError as error:
         raise SettingsError(f"{path}: {error}") from error
     if document is None:
         return {}
@@ -122,9 +120,9 @@ def load_yaml(path: Path, content: bytes) -> dict[str, Any]:
 def _read(target: Target, measured: Measured | None) -> _Inputs:
     content = target.settings_file.read_bytes()
     stored = _sidecar_bytes(target)
-    sidecar = sidecar_from_mapping(load_yaml(target.sidecar_file, stored))
+    sidecar = sidecar_from_mapping(load_map(target.sidecar_file, stored))
     state = load_state(
-        load_yaml(target.settings_file, content), sidecar, models_dir=target.models_dir, measured=measured
+        load_map(target.settings_file, content), sidecar, models_dir=target.models_dir, measured=measured
     )
     roots = scan_roots(state)
     blob = digest.inputs_blob(target.version, roots, content, stored, target.program_folder)
@@ -156,7 +154,7 @@ def _sidecar_bytes(target: Target) -> bytes:
 
 def _prune(target: Target, measured: Measured | None) -> tuple[str, ...]:
     """Drops the sidecar's rows of files that are gone, so that the digest sees it."""
-    sidecar = sidecar_from_mapping(load_yaml(target.sidecar_file, _sidecar_bytes(target)))
+    sidecar = sidecar_from_mapping(load_map(target.sidecar_file, _sidecar_bytes(target)))
     state = _read(target, measured).state
     if any(root.strip() and not Path(root).is_dir() for root in scan_roots(state)):
         return ()
