@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from models_app.core.planning.cache_choice import SMALLER, usable_pairs
 from models_app.core.planning.fitting import Fitter
-from models_app.core.planning.kv_types import KvPair
-from models_app.core.planning.launch_check import model_problem
 from models_app.core.planning.launch_plan import FITS, UNKNOWN, PlannedLaunch
-from models_app.core.planning.question import WINDOW_STEP, Question, Step
+from models_app.core.planning.question import WINDOW_STEP, Step
 from models_app.core.planning.reasons import gib
 from models_app.core.planning.table import ModelTable
-
-SMALLER = KvPair("q8_0", "q8_0")
 
 
 def suggestions_of(table: ModelTable, planned: PlannedLaunch) -> tuple[str, ...]:
@@ -61,18 +58,17 @@ def _shorter_window(planned: PlannedLaunch, fitter: Fitter) -> str:
 def _smaller_cache(planned: PlannedLaunch, fitter: Fitter) -> str:
     """The window that a quantised cache would hold in the same place."""
     answer, asked = planned.answer, fitter.question
-    could = asked.flash_attn and answer.pair.k in ("f32", "f16", "bf16") and "ctx" not in planned.wishes.pinned
-    if not could or answer.limit not in ("vram", "ram", "least") or not _allows(fitter, asked):
+    could = answer.pair.k in ("f32", "f16", "bf16") and "ctx" not in planned.wishes.pinned
+    if (
+        not could
+        or answer.limit not in ("vram", "ram", "least")
+        or SMALLER not in usable_pairs(fitter.table, asked.flash_attn)
+    ):
         return ""
     reached = fitter.longest(SMALLER, answer.step, answer.placement.ctx_tokens, asked.top_tokens)
     if reached <= answer.placement.ctx_tokens:
         return ""
     return f"A {SMALLER.k} KV cache would fit {reached:,} tokens."
-
-
-def _allows(fitter: Fitter, asked: Question) -> bool:
-    launch = fitter.launch(asked.top_tokens, SMALLER, _everything(fitter))
-    return not model_problem(fitter.table, launch)
 
 
 def _below(ctx_tokens: int) -> int:

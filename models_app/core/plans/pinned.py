@@ -1,0 +1,112 @@
+"""What a person pinned for one profile, from fields and launch text together; the text wins (sizing.md 11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from models_app.core.catalog import Header
+from models_app.core.launch.ownership import custom_text
+from models_app.core.launch.pins import AUTO_LAYERS, Pins, pin_override, read_pins, slot_window
+from models_app.core.planning.batch import slot_count
+from models_app.core.planning.kv_types import KvPair, valid_kv_pair
+from models_app.core.planning.question import stepped
+from models_app.core.planning.rope import rope_ceiling
+from models_app.core.settings import Override
+
+_CEILING = "The wanted window of {wanted:,} tokens is more than the model's {ceiling:,}; RoPE scaling would lift that."
+_BEYOND = "The launch text asks for {wanted:,} tokens a slot, more than the model's {ceiling:,}."
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """The pins of one profile. None is "not pinned". `gpu_layers` is the value of `-ngl`, the output included."""
+
+    override: Override
+    slots: int
+    ceiling_tokens: int
+    ctx: int | None = None
+    gpu_layers: int | None = None
+    cpu_moe_layers: int | None = None
+    pair: KvPair | None = None
+    tensor_split: tuple[float, ...] = ()
+    knobs: frozenset[str] = frozenset()
+    warnings: tuple[str, ...] = ()
+
+
+def pinned_of(header: Header, override: Override, devices: int, fleet_kv_type: str = "") -> Pinned:
+    """The pins of a profile with this effective override on so many devices."""
+    pins = read_pins(custom_text(override))
+    own = pin_override(override, pins)
+    slots = slot_count(pins.parallel, own.parallel)
+    ctx, ceiling, warnings = _window(header, own, pins, slots)
+    gpu_layers, cpu_moe = _placement(header, own, pins)
+    pair = _pair(own, fleet_kv_type)
+    split = split_of(own.tensor_split, devices)
+    if own.override_tensor.strip():
+        warnings.append("Tensors are moved by -ot; the estimate does not follow that.")
+    given = {
+        "ctx": ctx is not None,
+        "layers": gpu_layers is not None,
+        "experts": cpu_moe is not None,
+        "kv": pair is not None,
+        "split": bool(split),
+    }
+    return Pinned(
+        override=own,
+        slots=slots,
+        ceiling_tokens=ceiling,
+        ctx=ctx,
+        gpu_layers=gpu_layers,
+        cpu_moe_layers=cpu_moe,
+        pair=pair,
+        tensor_split=split,
+        knobs=frozenset(knob for knob, is_given in given.items() if is_given),
+        warnings=tuple(warnings),
+    )
+
+
+def split_of(text: str, devices: int) -> tuple[float, ...]:
+    """A hand-written ratio, () where it can't be one for so many devices."""
+    try:
+        shares = tuple(float(part) for part in text.replace("/", ",").split(",") if part.strip())
+    except ValueError:
+        return ()
+    sound = len(shares) == devices > 1 and all(0 <= share < float("inf") for share in shares) and sum(shares) > 0
+    return shares if sound else ()
+
+
+def _window(header: Header, own: Override, pins: Pins, slots: int) -> tuple[int | None, int, list[str]]:
+    """The pinned window of one slot, the ceiling of the search, and what to say about them."""
+    exact = slot_window(pins.ctx, pins.parallel, slots) if pins.ctx is not None else None
+    wanted = exact or own.ctx
+    ceiling = rope_ceiling(own.rope_scaling, wanted, header.context_length)
+    if wanted <= 0:
+        return None, ceiling, []
+    if exact is not None:
+        return exact, ceiling, [_BEYOND.format(wanted=exact, ceiling=ceiling)] if exact > ceiling else []
+    warnings = [_CEILING.format(wanted=wanted, ceiling=ceiling)] if wanted > ceiling else []
+    return min(max(stepped(wanted), min(4096, ceiling)), ceiling), ceiling, warnings
+
+
+def _placement(header: Header, own: Override, pins: Pins) -> tuple[int | None, int | None]:
+    """Pinned `-ngl` and `--n-cpu-moe`. A field of n layers on the CPU leaves block count + 1 - n on the GPU."""
+    blocks = header.block_count
+    offload = min(max(0, own.cpu_offload), blocks)
+    gpu_layers = cpu_moe = None
+    if offload > 0:
+        gpu_layers, cpu_moe = (None, offload) if header.is_moe else (blocks + 1 - offload, None)
+    if pins.ngl is not None and pins.ngl != AUTO_LAYERS:
+        gpu_layers = blocks + 1 if pins.ngl < AUTO_LAYERS else min(pins.ngl, blocks + 1)
+    if pins.n_cpu_moe is not None and header.is_moe:
+        cpu_moe = min(max(0, pins.n_cpu_moe), blocks)
+    if cpu_moe is not None and gpu_layers is None:
+        gpu_layers = blocks + 1
+    return gpu_layers, cpu_moe
+
+
+def _pair(own: Override, fleet_kv_type: str) -> KvPair | None:
+    """The pinned pair; a mixed or unusable one pins nothing."""
+    k, v = own.kv_k.strip() or own.kv_v.strip(), own.kv_v.strip() or own.kv_k.strip()
+    if valid_kv_pair(k, v):
+        return KvPair(k, v)
+    return KvPair(fleet_kv_type, fleet_kv_type) if valid_kv_pair(fleet_kv_type, fleet_kv_type) else None
