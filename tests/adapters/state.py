@@ -6,7 +6,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -370,7 +370,10 @@ class SidecarRun:
 
     def ui_save(self, path: str, body: Given) -> None:
         read.override(body)
-        start = override_rules.resolve_override(self.file_overrides, path, "")
+        # The operation does not say the model's quantisation, so rows of every one count.
+        rows = [replace(row, quant="") for row in self.file_overrides]
+        index = override_rules.resolve_index(rows, path, "")
+        start = None if index is None else self.file_overrides[index]
         row = editor_save(start, path, body)
         self.sidecar = edits.upsert_override(self.sidecar, row, self.platform)
 
