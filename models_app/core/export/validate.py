@@ -70,9 +70,15 @@ def _dialect_rules(checked: CheckedFile) -> Iterator[CheckFinding]:
         broken.add(problem.path)
         yield checked.found("V-02", BLOCK, problem.path, problem.message)
     for violation in checked.loaded.violations:
-        if violation.rule == "V-02" and any(violation.path[: len(path)] == path for path in broken if path):
+        if violation.rule == "V-02" and any(_same_place(violation.path, path) for path in broken):
             continue
         yield checked.found(violation.rule, BLOCK, violation.path, violation.message)
+
+
+def _same_place(one: Path, other: Path) -> bool:
+    """One path leads to the other: both speak of the same value."""
+    shared = min(len(one), len(other))
+    return shared > 0 and one[:shared] == other[:shared]
 
 
 def _names(checked: CheckedFile) -> Iterator[CheckFinding]:

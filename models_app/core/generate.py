@@ -1,0 +1,176 @@
+"""The whole pipeline as one function: rows and headers in, a router's file and a report out (config-yaml.md 1).
+
+Nothing here touches the disk or the clock. One bad row becomes a comment; it never fails the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from models_app.core.catalog import Finding, Header, Plan, Row
+from models_app.core.classes import unplanned_reason
+from models_app.core.discovery.hostile_names import printable
+from models_app.core.discovery.inventory import Inventory
+from models_app.core.discovery.names import free_name
+from models_app.core.errors import QuartermasterError
+from models_app.core.export.build import build_document
+from models_app.core.export.dialects import BY_SLUG, DEFAULT_DIALECT
+from models_app.core.export.document import Document, Entry, Skipped
+from models_app.core.export.entry import PlannedModel
+from models_app.core.export.findings import CheckFinding
+from models_app.core.export.llama_swap import Options
+from models_app.core.export.macros import neutral
+from models_app.core.export.render import render
+from models_app.core.export.verify import verify
+from models_app.core.settings import Override, Settings
+from models_app.core.state.overrides import resolve_override
+from models_app.core.units import to_gib
+
+Planner = Callable[[Row, Header, Override], Sequence[Plan]]
+"""Every profile of one row under its served id, the base first. Raises for a row that cannot be planned."""
+
+FILE_FINDINGS = frozenset({"unsafe-name", "file-unreadable", "shards-missing"})
+"""Kinds of findings that cost a model: the file is no row, so only the finding can say why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of every file, for programs."""
+
+    entries: tuple[dict[str, Any], ...] = ()
+    skipped: tuple[dict[str, Any], ...] = ()
+    warnings: tuple[dict[str, Any], ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {"entries": list(self.entries), "skipped": list(self.skipped), "warnings": list(self.warnings)}
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A file that has not been written yet. Blocking findings forbid writing it."""
+
+    text: str
+    document: Document
+    report: Report
+    findings: tuple[CheckFinding, ...] = ()
+    plans: tuple[Plan, ...] = field(default=(), repr=False)
+
+
+def generate(
+    inventory: Inventory,
+    planner: Planner,
+    *,
+    header_of: Callable[[str], Header | None],
+    settings: Settings,
+    timestamp: str,
+    overrides: Sequence[Override] = (),
+    dialect: str = DEFAULT_DIALECT,
+    options: Options | None = None,
+    cache_dir: str = "",
+    on_row: Callable[[int, int, str], None] = lambda done, total, name: None,
+) -> Generated:
+    """A file for one host. Raises `ExportError` where a dialect must not be written from these settings."""
+    items: list[PlannedModel | Skipped] = []
+    taken: set[str] = set()
+    total = len(inventory.rows)
+    for done, row in enumerate(inventory.rows, 1):
+        on_row(done, total, row.id)
+        override = resolve_override(overrides, row.full_path, row.quant) or Override()
+        if override.skip:
+            continue
+        served = replace(row, id=free_name(row, taken))
+        item = _planned(served, override, planner, header_of)
+        items.append(item)
+        taken.add(served.id)
+        if isinstance(item, PlannedModel):
+            taken.update(plan.profile_id for plan in item.plans)
+    items += _lost_files(inventory)
+    built = build_document(items, settings, timestamp, cache_dir=cache_dir)
+    document = BY_SLUG[dialect].convert(built, options or Options())
+    text = render(document)
+    planned = [item for item in items if isinstance(item, PlannedModel)]
+    return Generated(
+        text=text,
+        document=document,
+        report=_report(document, planned, inventory.findings),
+        findings=tuple(verify(document, text)),
+        plans=tuple(plan for item in planned for plan in item.plans),
+    )
+
+
+def _planned(
+    row: Row, override: Override, planner: Planner, header_of: Callable[[str], Header | None]
+) -> PlannedModel | Skipped:
+    reason = _refusal(row)
+    if reason:
+        return _skipped(row, reason)
+    try:
+        header = header_of(row.full_path)
+        if header is None:
+            return _skipped(row, "its header was not read")
+        return PlannedModel(row, header, tuple(planner(row, header, override)), override)
+    except QuartermasterError as error:
+        return _skipped(row, str(error))
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        # A header that no rule foresaw must cost one comment, not the file of every other model.
+        return _skipped(row, f"it could not be planned ({type(error).__name__}: {error})")
+
+
+def _refusal(row: Row) -> str:
+    if not row.model_class:
+        return row.class_reason or "it has no class that can be served"
+    if row.missing_shards:
+        parts = ", ".join(str(number) for number in row.missing_shards[:8])
+        return f"part {parts} of {row.shard_count} is missing"
+    return unplanned_reason(row.model_class)
+
+
+def _skipped(row: Row, reason: str) -> Skipped:
+    return Skipped(
+        id=neutral(row.id), reason=neutral(printable(reason)), model_class=row.model_class, path=row.full_path
+    )
+
+
+def _lost_files(inventory: Inventory) -> Iterator[Skipped]:
+    """Files that never became a row although they look like models."""
+    rows = {row.full_path for row in inventory.rows}
+    for finding in inventory.findings:
+        if finding.kind in FILE_FINDINGS and finding.path not in rows:
+            name = neutral(printable(os.path.basename(finding.path)))
+            yield Skipped(name, neutral(finding.text), model_class="", path=finding.path)
+
+
+def _report(document: Document, models: Sequence[PlannedModel], findings: Iterable[Finding]) -> Report:
+    plans = {plan.profile_id: plan for model in models for plan in model.plans}
+    entries = [_entry_report(entry, plans.get(entry.id)) for entry in document.entries]
+    skipped = [
+        {"file": printable(item.path), "class": item.model_class, "reason": item.reason} for item in document.skipped
+    ]
+    emitted = {entry.id for entry in document.entries}
+    warnings = [
+        {"file": printable(model.row.full_path), "text": text}
+        for model in models
+        for plan in model.plans
+        if plan.profile_id in emitted
+        for text in plan.warnings
+    ]
+    explained = {item.path for item in document.skipped}
+    warnings += [
+        {"file": printable(finding.path), "text": finding.text}
+        for finding in findings
+        if finding.level != "info" and finding.path not in explained
+    ]
+    return Report(tuple(entries), tuple(skipped), tuple(warnings))
+
+
+def _entry_report(entry: Entry, plan: Plan | None) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "file": printable(entry.path),
+        "class": entry.model_class,
+        "est_vram_gib": to_gib(plan.est_vram_bytes) if plan else entry.fields.get("estVramGB", 0),
+        "est_ram_gib": to_gib(plan.est_ram_bytes) if plan else entry.fields.get("estRamGB", 0),
+    }
