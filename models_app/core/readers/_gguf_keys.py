@@ -17,6 +17,9 @@ SCALARS: dict[int, struct.Struct] = {
 } | {type_id: struct.Struct("<" + letter) for type_id, letter in ((10, "Q"), (11, "q"), (12, "d"))}
 """Value type id -> layout. A bool is any byte; everything but 0 is true."""
 _FLOATS = frozenset({6, 12})
+_WIDTHS = {type_id: layout.size for type_id, layout in SCALARS.items()}
+_ODD_ARRAY_COST = 16
+"""How many plain elements an inner array costs that cannot be stepped over in one jump."""
 _SMALLEST_ELEMENT = {STRING: 8, ARRAY: 12}
 
 ALIGNMENT_KEY = b"general.alignment"
@@ -169,8 +172,13 @@ class KeyWalk:
         if type_id == STRING:
             self._window.skip_strings(count)
             return
-        for _ in range(count):
-            self._array(key, depth + 1)
+        done = 0
+        while done < count:
+            done += self._window.skip_arrays(count - done, _WIDTHS)
+            if done < count:
+                self._walked += _ODD_ARRAY_COST
+                self._array(key, depth + 1)
+                done += 1
 
     def _elements(self, key: bytes, layout: struct.Struct, count: int) -> tuple[int, ...] | None:
         raw = self._window.take(count * layout.size)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Mapping
 from itertools import repeat
 from typing import BinaryIO, NoReturn
 
@@ -18,6 +19,7 @@ _SMALLEST_READ = 1 << 15
 _LARGEST_READ = 1 << 20
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
+_INNER_ARRAY = struct.Struct("<IQ")
 
 
 class Window:
@@ -78,6 +80,14 @@ class Window:
         self._pos = pos + count
         return self._buffer[pos : pos + count]
 
+    def view(self, count: int) -> tuple[bytes, int] | None:
+        """The buffer and the position in it, with `count` bytes from there on; None near the end of the source."""
+        if self._pos + count > len(self._buffer):
+            if self._base + self._pos + count > self.available:
+                return None
+            self._require(count)
+        return self._buffer, self._pos
+
     def skip(self, count: int) -> None:
         """Step over bytes without reading them; they must be there."""
         if self.offset + count > self.available:
@@ -118,6 +128,25 @@ class Window:
         self._pos = pos
         if self.offset > self.available:
             self._blame_strings(mark)
+
+    def skip_arrays(self, count: int, widths: Mapping[int, int]) -> int:
+        """Step over inner arrays of fixed-width elements, up to the first that is of another kind or not in the window;
+        that one the caller must look at closely. Returns how many."""
+        unpack = _INNER_ARRAY.unpack_from
+        buffer, pos, end = self._buffer, self._pos, len(self._buffer)
+        done = 0
+        try:
+            while done < count:
+                type_id, length = unpack(buffer, pos)
+                behind = pos + 12 + length * widths[type_id]
+                if behind > end:
+                    break
+                pos = behind
+                done += 1
+        except (struct.error, KeyError):
+            pass
+        self._pos = pos
+        return done
 
     def run_out(self, need: int) -> NoReturn:
         """Say that the bytes end before `need`."""

@@ -24,7 +24,15 @@ MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 _LFS_POINTER = b"version https://git-lfs"
 _LEGACY_MAGICS = (b"lmgg", b"fmgg", b"tjgg", b"algg")
+_U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
+_INFOS = tuple(struct.Struct(f"<{dimensions}QIQ") for dimensions in range(limits.MAX_DIMENSIONS + 1))
+_SHORT_NAME_BYTES = 256
+_SHORT_INFO_BYTES = 8 + _SHORT_NAME_BYTES + 4 + _INFOS[-1].size
 _SHAPES = tuple(struct.Struct(f"<{dimensions}Q") for dimensions in range(limits.MAX_DIMENSIONS + 1))
+
+
+TensorLine = tuple[bytes, tuple[int, ...], int, int]
+"""Name, shape innermost first, type id, offset in the data section."""
 
 
 class GgufModel:
@@ -84,17 +92,17 @@ class GgufModel:
         extent = DataExtent()
         for _ in range(count):
             start = window.offset
-            raw_name = _tensor_name(window)
-            shape = _shape(window)
-            type_id = window.u32()
-            offset = window.u64()
+            raw_name, shape, type_id, offset = _short_info(window) or _info(window)
+            elements = math.prod(shape)
+            if elements > limits.MAX_INTEGER or (elements == 0 and max(shape) > limits.MAX_INTEGER):
+                raise MalformedHeader("dimension", "a tensor with more elements than any file can hold", offset=start)
             name = compact_name(raw_name)
             if name in self._names:
                 raise MalformedHeader(
                     "duplicate_tensor", f"the tensor {printable(raw_name)!r} occurs twice", offset=start
                 )
             self._names.add(name)
-            extent.add(offset, self._scan.add(raw_name.decode("utf-8", "replace"), shape, type_id))
+            extent.add(offset, self._scan.add(raw_name.decode("utf-8", "replace"), shape, type_id, elements))
         return extent
 
     def _judge(self, extent: DataExtent, data_start: int, size_bytes: int) -> None:
@@ -151,23 +159,38 @@ def _check_magic(window: Window) -> None:
         window.run_out(len(MAGIC))
 
 
-def _tensor_name(window: Window) -> bytes:
-    """A name may be empty, and longer than llama.cpp allows: diffusion files are."""
+def _short_info(window: Window) -> TensorLine | None:
+    """A tensor info of usual size in one look; None when it must be read field by field."""
+    view = window.view(_SHORT_INFO_BYTES)
+    if view is None:
+        return None
+    buffer, pos = view
+    length: int = _U64.unpack_from(buffer, pos)[0]
+    if length > _SHORT_NAME_BYTES:
+        return None
+    end = pos + 8 + length
+    dimensions: int = _U32.unpack_from(buffer, end)[0]
+    if dimensions > limits.MAX_DIMENSIONS:
+        return None
+    layout = _INFOS[dimensions]
+    *shape, type_id, offset = layout.unpack_from(buffer, end + 4)
+    window.skip(8 + length + 4 + layout.size)
+    return buffer[pos + 8 : end], tuple(shape), type_id, offset
+
+
+def _info(window: Window) -> TensorLine:
+    """A tensor info field by field, so that an error names the field. A name may be empty, and longer than llama.cpp
+    allows: diffusion files have such."""
     start = window.offset
     length = window.u64()
     if length > limits.MAX_NAME_BYTES:
         raise MalformedHeader("key_length", f"a tensor name of {length:,} bytes", offset=start)
     if length > window.full_size:
         raise MalformedHeader("string_length", f"a tensor name of {length:,} bytes in a smaller file", offset=start)
-    return window.take(length)
-
-
-def _shape(window: Window) -> tuple[int, ...]:
+    name = window.take(length)
     start = window.offset
     dimensions = window.u32()
     if dimensions > limits.MAX_DIMENSIONS:
         raise MalformedHeader("n_dims", f"a tensor with {dimensions:,} dimensions", offset=start)
     shape = window.u64s(_SHAPES[dimensions])
-    if shape and (max(shape) > limits.MAX_INTEGER or math.prod(shape) > limits.MAX_INTEGER):
-        raise MalformedHeader("dimension", "a tensor with more elements than any file can hold", offset=start + 4)
-    return shape
+    return name, shape, window.u32(), window.u64()

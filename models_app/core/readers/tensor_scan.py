@@ -5,7 +5,6 @@ Diffusion, video and caption markers are looked for in the bare name, without th
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Mapping
 
@@ -59,9 +58,8 @@ class TensorScan:
         self._table_widths: dict[str, int] = {}
         self._wan_dimensions: dict[str, int] = {}
 
-    def add(self, name: str, shape: tuple[int, ...], type_id: int) -> int | None:
+    def add(self, name: str, shape: tuple[int, ...], type_id: int, elements: int) -> int | None:
         """Count one tensor and return its bytes, None for an unknown type."""
-        elements = math.prod(shape)
         size_bytes = tensor_bytes(type_id, (elements,))
         self.count += 1
         self.param_count += elements

@@ -22,6 +22,7 @@ OTHER_GLOBALS = "*"
 
 _BLOCK = re.compile(r"(?:enc\.|dec\.)?blk\.(\d{1,9})\.(.+)", re.ASCII | re.DOTALL)
 _EXPERT = re.compile(r"ffn_(?:up|down|gate|gate_up)_(?:ch)?exps(?![a-z_])", re.ASCII)
+_EMPTY_LAYER = LayerWeights()
 _UP_EXPERTS = ("ffn_up_exps", "ffn_gate_exps", "ffn_gate_up_exps")
 
 
@@ -54,7 +55,9 @@ class WeightTally:
         """The sums so far. A block without tensors below the highest one is there and empty."""
         count = max(self._blocks, default=-1) + 1
         return WeightTable(
-            layers=tuple(_layer(self._blocks.get(index, {})) for index in range(count)),
+            layers=tuple(
+                _layer(self._blocks[index]) if index in self._blocks else _EMPTY_LAYER for index in range(count)
+            ),
             globals=MappingProxyType(dict(self._globals)),
             total_bytes=self._total_bytes,
             complete=self._complete,
@@ -67,7 +70,7 @@ class WeightTally:
 
 
 def merge_tables(tables: Iterable[WeightTable]) -> WeightTable:
-    """One table for the shards of a set, whose tensors may be spread in any way: sums add up, the largest widths stay."""
+    """One table for the shards of a set, whose tensors may be spread at will: sums add up, widths keep the largest."""
     layers: list[LayerWeights] = []
     names: dict[str, int] = {}
     total_bytes, complete = 0, True
@@ -122,8 +125,9 @@ def _raise(facts: dict[str, int], key: str, value: int) -> None:
 
 def _layer(facts: dict[str, int]) -> LayerWeights:
     numbers = {key: value for key, value in facts.items() if key not in ("gated", "expert_gated")}
-    layer = LayerWeights(**numbers, gated="gated" in facts, expert_gated="expert_gated" in facts)
-    return _merge_layers(layer, LayerWeights())
+    down = facts.get("down_width", 0)
+    is_fused = down > 0 and facts.get("feed_forward_width", 0) == 2 * down
+    return LayerWeights(**numbers, gated="gated" in facts or is_fused, expert_gated="expert_gated" in facts)
 
 
 def _merge_layers(a: LayerWeights, b: LayerWeights) -> LayerWeights:
