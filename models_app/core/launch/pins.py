@@ -105,7 +105,7 @@ def pins_of(tokens: list[str]) -> Pins:
     """The pins of the words of a command."""
     values: dict[str, Any] = {}
     chain: list[str] = []
-    for knob, value in _flags(tokens):
+    for knob, value in flag_values(tokens):
         if knob in _READERS:
             attribute, reader = _READERS[knob]
             values[attribute] = reader(value)
@@ -116,7 +116,7 @@ def pins_of(tokens: list[str]) -> Pins:
     return Pins(spec="+".join(chain), **{key: value for key, value in values.items() if value is not None})
 
 
-def _flags(tokens: list[str]) -> list[tuple[str, str]]:
+def flag_values(tokens: list[str]) -> list[tuple[str, str]]:
     """(knob, first value) of each known flag; a flag without value gives its canonical spelling and ""."""
     words = read_words(LLAMA, tokens)
     flags = []
