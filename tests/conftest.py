@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
+import functools
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from models_app.core.catalog import Header
+from models_app.core.readers import read_header
+from tests.zoo import zoo
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +56,29 @@ def host(db: None) -> Any:
     from gpus_app.models import Host
 
     return Host.objects.create(slug="local", name="Local machine", last_seen_at=timezone.now())
+
+
+@pytest.fixture(scope="session")
+def zoo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All models of tests/zoo as sparse files, written once for all workers of a run. Read only."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = shared / "zoo"
+    with open(shared / "zoo.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "zoo.complete").exists():
+            for name in zoo.MODELS:
+                zoo.write_model(name, str(folder))
+            (shared / "zoo.complete").touch()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def zoo_header(zoo_folder: Path) -> Callable[[str], Header]:
+    """`zoo_header("qwen3-8b-q4_k_m")`: the header of a model of the zoo, each read once."""
+
+    @functools.cache
+    def header(name: str) -> Header:
+        return read_header(str(min(zoo_folder.glob(f"{name}*.gguf"))))
+
+    return header
