@@ -24,10 +24,15 @@ def open_cache() -> HeaderCache:
 
 @host_task("models_app.host_tasks.scan_folders")
 def scan_folders(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
-    """Everything below the roots of `inputs`: {"roots": [[path, category]], "known": {path: [size, mtime, parser]}}."""
+    """Everything below the roots of `inputs`: {"roots": [[path, category]], "known": {path: [size, mtime, parser]}}.
+
+    The files of "fresh" are read again even when nothing about them has changed.
+    """
     roots = [Root(path, category) for path, category in inputs["roots"]]
     cache = open_cache()
     try:
+        if inputs.get("fresh"):
+            cache.forget(inputs["fresh"])
         return scanning.Scan(report, cache, PLATFORM, inputs.get("known", {})).run(roots)
     finally:
         cache.close()

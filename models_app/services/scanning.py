@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ntpath
 import posixpath
+from collections.abc import Sequence
 
 from django.db import IntegrityError, transaction
 
 from gpus_app.models import Host, OsFamily
 from gpus_app.services import is_absolute
+from models_app import convert
 from models_app.core.discovery.hostile_names import unsafe_reason
 from models_app.core.discovery.roots import is_category, path_key
-from models_app.models import HeaderFacts, Root
+from models_app.models import HeaderFacts, Root, Row
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import Refused
@@ -83,18 +85,25 @@ def remove_root(*, root: Root, actor: Actor) -> int:
     return count
 
 
-def start_scan(*, host: Host, actor: Actor) -> Started:
-    """Queue a scan of all roots of a host."""
+def start_scan(*, host: Host, actor: Actor, fresh: Sequence[str] = ()) -> Started:
+    """Queue a scan of all roots of a host. The files `fresh` are read again even when nothing about them has changed."""
     if actor.user is not None:
         require(actor.user, Level.OPERATE)
     roots = [[root.path, root.category] for root in host.roots.all()]
     if not roots:
         raise Refused("This host has no model folders yet: add one first.")
-    inputs = {"roots": roots, "known": _known(host)}
+    known = {path: stamp for path, stamp in _known(host).items() if path not in fresh}
+    inputs = {"roots": roots, "known": known, "fresh": list(fresh)}
     started = start_job(kind="scan", host=host, inputs=inputs, actor=actor)
     if started.created:
         record(actor, "scan.start", subject=started.job, label=host.name, host_slug=host.slug)
     return started
+
+
+def start_reread(*, row: Row, actor: Actor) -> Started:
+    """Queue a scan that reads the files of one model afresh."""
+    shards = [shard.path for shard in convert.core_row(row).shards]
+    return start_scan(host=row.host, actor=actor, fresh=shards or [row.path])
 
 
 def _known(host: Host) -> dict[str, list[int]]:

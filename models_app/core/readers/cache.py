@@ -105,6 +105,19 @@ class HeaderCache:
             except sqlite3.Error:
                 self._give_up()
 
+    def forget(self, paths: Sequence[str]) -> None:
+        """Have the files (the shards of a set together, and each by itself) read afresh the next time."""
+        keys = [self._key(path) for path in ("\n".join(paths), *paths)]
+        with self._lock:
+            for key in keys:
+                self._memory.pop(key, None)
+            if self._database is None:
+                return
+            try:
+                self._database.executemany("DELETE FROM header WHERE path = ?", [(_blob(key),) for key in keys])
+            except sqlite3.Error:
+                self._give_up()
+
     def drop_vanished(self) -> int:
         """Forget files that are gone from folders that are still there; returns how many. A folder that cannot be
         seen (an unmounted disk) keeps its entries."""
