@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from models_app.core.catalog import Finding, Header, Plan, Row
-from models_app.core.classes import unplanned_reason
 from models_app.core.discovery.hostile_names import printable
 from models_app.core.discovery.inventory import Inventory
 from models_app.core.discovery.names import free_name
@@ -19,7 +18,7 @@ from models_app.core.errors import QuartermasterError
 from models_app.core.export.build import build_document
 from models_app.core.export.dialects import BY_SLUG, DEFAULT_DIALECT
 from models_app.core.export.document import Document, Entry, Skipped
-from models_app.core.export.entry import PlannedModel
+from models_app.core.export.entry import PlannedModel, plan_warnings
 from models_app.core.export.findings import CheckFinding
 from models_app.core.export.llama_swap import Options
 from models_app.core.export.macros import neutral
@@ -29,8 +28,8 @@ from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.core.units import to_gib
 
-Planner = Callable[[Row, Header, Override], Sequence[Plan]]
-"""Every profile of one row under its served id, the base first. Raises for a row that cannot be planned."""
+Planner = Callable[[Row, Header | None, Override], Sequence[Plan]]
+"""Every profile of one row under its served id, the base first; a plan that cannot be emitted says why."""
 
 FILE_FINDINGS = frozenset({"unsafe-name", "file-unreadable", "shards-missing"})
 """Kinds of findings that cost a model: the file is no row, so only the finding can say why."""
@@ -104,28 +103,16 @@ def generate(
 def _planned(
     row: Row, override: Override, planner: Planner, header_of: Callable[[str], Header | None]
 ) -> PlannedModel | Skipped:
-    reason = _refusal(row)
-    if reason:
-        return _skipped(row, reason)
+    if not row.model_class:
+        return _skipped(row, row.class_reason or "it has no class that can be served")
     try:
         header = header_of(row.full_path)
-        if header is None:
-            return _skipped(row, "its header was not read")
         return PlannedModel(row, header, tuple(planner(row, header, override)), override)
     except QuartermasterError as error:
         return _skipped(row, str(error))
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         # A header that no rule foresaw must cost one comment, not the file of every other model.
         return _skipped(row, f"it could not be planned ({type(error).__name__}: {error})")
-
-
-def _refusal(row: Row) -> str:
-    if not row.model_class:
-        return row.class_reason or "it has no class that can be served"
-    if row.missing_shards:
-        parts = ", ".join(str(number) for number in row.missing_shards[:8])
-        return f"part {parts} of {row.shard_count} is missing"
-    return unplanned_reason(row.model_class)
 
 
 def _skipped(row: Row, reason: str) -> Skipped:
@@ -155,7 +142,7 @@ def _report(document: Document, models: Sequence[PlannedModel], findings: Iterab
         for model in models
         for plan in model.plans
         if plan.profile_id in emitted
-        for text in plan.warnings
+        for text in plan_warnings(plan)
     ]
     explained = {item.path for item in document.skipped}
     warnings += [

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from gpus_app.core.budget import budget_of
+from models_app.core import generate
+from models_app.core.catalog import Header
+from models_app.core.discovery.inventory import discover
+from models_app.core.discovery.roots import root_list
+from models_app.core.discovery.walk import list_files
+from models_app.core.errors import HeaderError
 from models_app.core.export import build, llama_swap, load, matrix, render, schema
 from models_app.core.export.document import Document, Entry, structure
 from models_app.core.export.enhancers import enhancer_keys, enhancer_table
@@ -18,6 +26,8 @@ from models_app.core.export.parse import document_of
 from models_app.core.export.router import matrix as expressions
 from models_app.core.export.router.load_rules import load_config
 from models_app.core.export.top import top_level
+from models_app.core.plans import plan_row
+from models_app.core.readers import read_header
 from models_app.core.settings import (
     Override,
     Settings,
@@ -29,6 +39,7 @@ from models_app.core.settings import (
 from models_app.core.settings.codec import record_from_mapping
 from models_app.core.settings.records import PromptEnhancer
 from models_app.core.state.profile_set import ProfiledModel, ctx_tag, profile_set
+from tests.adapters import trees
 from tests.adapters.fields import take
 
 Vector = dict[str, Any]
@@ -227,7 +238,46 @@ def export_matrix(given: Vector) -> Vector:
     return {"sets": sets, "vars": names}
 
 
+def generate_config(given: Vector) -> Vector:
+    settings_given, files = take(given, "settings", "files")
+    settings = settings_of(settings_given)
+    with trees.built(files) as base:
+        facts = {str(base / file["path"]): file["header"] for file in files if "header" in file}
+        real = {str(base / file["path"]) for file in files if "kv" in file}
+
+        def header_of(path: str) -> Header:
+            if path in facts:
+                return trees.header_of_meta(facts[path])
+            return read_header(path) if path in real or os.path.isdir(path) else trees.stub_header(path)
+
+        def known_header(path: str) -> Header | None:
+            try:
+                return header_of(path)
+            except HeaderError:
+                return None
+
+        roots = [str(base / root.path) for root in root_list(settings.models_root, settings.category_roots, "linux")]
+        budget = budget_of([settings.target_vram_gb], settings.max_ram_gb)
+        result = generate.generate(
+            discover(list_files(roots, platform="linux"), header_of),
+            lambda row, header, override: plan_row(
+                row, header, settings=settings, override=override, budget=budget, headers=known_header
+            ),
+            header_of=known_header,
+            settings=settings,
+            timestamp="2026-11-30T10:00:00+00:00",
+            dialect="quartermaster",
+        )
+    tree = load.load(result.text)
+    return {
+        "ids": list(tree.pairs["models"].pairs),
+        "groups": tree.value["groups"],
+        "comments": comments_of(result.text),
+    }
+
+
 ADAPTERS: dict[str, Callable[[Vector], Vector]] = {
+    "generate_config": generate_config,
     "top_level": top_level_blocks,
     "profiles": profiles,
     "ctx_tag": tag,

@@ -14,6 +14,9 @@ from models_app.core.export.naming import public_name
 from models_app.core.settings import Override, Settings
 from models_app.core.units import GIB
 
+OVER = "over"
+SHORTFALLS = frozenset({"ram-exceeded", "vram-exceeded", "device-over"})
+"""Kinds of reasons that say what is missing."""
 PROJECTOR_FLAGS = frozenset({"--mmproj", "-mm"})
 
 
@@ -105,8 +108,17 @@ def comment_lines(model: PlannedModel, plan: Plan) -> list[str]:
         "moe": "true" if header.is_moe else "false",
     }
     estimate = f"est vram={_figure(plan.est_vram_bytes / GIB)}GB ram={_figure(plan.est_ram_bytes / GIB)}GB"
-    warnings = [f"WARNING: {text}" for text in plan.warnings]
+    warnings = [f"WARNING: {text}" for text in plan_warnings(plan)]
     return [" ".join(f"{name}={value}" for name, value in facts.items()), estimate, *warnings]
+
+
+def plan_warnings(plan: Plan) -> list[str]:
+    """What a person must know about a plan; one over its budget is still served, and says why it will not fit."""
+    texts = list(plan.warnings)
+    if plan.verdict == OVER:
+        shortfalls = [reason.text for reason in plan.reasons if reason.kind in SHORTFALLS]
+        texts.append(" ".join(["does not fit the budget.", *shortfalls]))
+    return texts
 
 
 def _figure(value_gb: float) -> str:

@@ -106,14 +106,15 @@ def words(command: Sequence[str]) -> list[str]:
 
 
 def _has_flag(command: Sequence[str], flag: str) -> bool:
-    return any(split_flag_token(word).name == flag for word in words(command))
+    written = any(flag in line for line in command)
+    return written and any(split_flag_token(word).name == flag for word in words(command))
 
 
 def without_flag(command: Sequence[str], flag: str) -> list[str]:
     """The lines without a flag that takes one value. A line that does not hold it keeps its bytes."""
     kept = []
     for line in command:
-        tokens = words([line])
+        tokens = words([line]) if flag in line else []
         remaining = list(_without(tokens, flag))
         if len(remaining) == len(tokens):
             kept.append(line)

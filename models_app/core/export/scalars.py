@@ -48,7 +48,7 @@ def gb(value_gb: float) -> float:
 
 def one_line(text: str) -> str:
     """Text for a comment: one physical line, without anything a reader would refuse."""
-    return " ".join(UNSAFE.sub(" ", text).split())
+    return UNSAFE.sub(" ", text).replace("\t", " ").strip()
 
 
 def has_lone_surrogate(text: str) -> bool:

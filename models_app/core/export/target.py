@@ -59,6 +59,17 @@ def write_target(path: str, text: str) -> Written:
     return Written(str(target), changed=True, replaced_foreign=foreign)
 
 
+def write_companion(path: str, text: str) -> None:
+    """A file beside the config; its folder is made when it is missing. Raises `ExportError`."""
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        target = Path(os.path.realpath(path))
+        if not target.is_file() or target.read_bytes() != text.encode("utf-8"):
+            _replace(target, text.encode("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ExportError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}") from error
+
+
 def _write_through(target: Path, data: bytes) -> Written:
     """A device or a pipe has no other text to protect, and must never be replaced by a file."""
     with target.open("wb") as stream:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from models_app.core.errors import LaunchError
@@ -29,6 +29,7 @@ class CheckedFile:
     dialect: str
     loaded: Loaded
     rules: str
+    _split: dict[str, list[str] | LaunchError] = field(default_factory=dict)
 
     def found(self, rule: str, severity: str, path: Path, message: str) -> CheckFinding:
         return finding(rule, severity, path, self.tree.line_of(path), message)
@@ -36,6 +37,15 @@ class CheckedFile:
     @property
     def models(self) -> Mapping[str, Mapping[str, Any]]:
         return self.loaded.models
+
+    def words(self, model_id: str) -> list[str] | LaunchError:
+        """The words of a model's command, or why it has none. Several rules ask, so the answer is kept."""
+        if model_id not in self._split:
+            try:
+                self._split[model_id] = split_command(self.models[model_id]["cmd"], self.rules)
+            except LaunchError as error:
+                self._split[model_id] = error
+        return self._split[model_id]
 
     def given(self, model_id: str) -> Mapping[str, Any]:
         """A model as it stands in the file, macros in place."""
@@ -103,11 +113,10 @@ def _named_places(checked: CheckedFile) -> Iterator[tuple[str, Path]]:
 
 def _commands(checked: CheckedFile) -> Iterator[CheckFinding]:
     """V-04: every command can be split into words."""
-    for model_id, model in checked.models.items():
-        try:
-            split_command(model["cmd"], checked.rules)
-        except LaunchError as error:
-            yield checked.found("V-04", BLOCK, ("models", model_id, "cmd"), f"{model_id}: {error}")
+    for model_id in checked.models:
+        words = checked.words(model_id)
+        if isinstance(words, LaunchError):
+            yield checked.found("V-04", BLOCK, ("models", model_id, "cmd"), f"{model_id}: {words}")
 
 
 def _members(checked: CheckedFile) -> Iterator[CheckFinding]:
@@ -128,8 +137,9 @@ def _model_ids(checked: CheckedFile) -> set[str]:
 
 def _secrets(checked: CheckedFile) -> Iterator[CheckFinding]:
     """V-15: key material inside a command is readable in process lists and logs. The value itself is not repeated."""
-    for model_id, model in checked.models.items():
-        if flag := _secret_in(_words(model["cmd"], checked.rules)):
+    for model_id in checked.models:
+        words = checked.words(model_id)
+        if isinstance(words, list) and (flag := _secret_in(words)):
             message = f"{model_id}: {flag} looks like a secret; take it from a file or the environment"
             yield checked.found("V-15", WARN, ("models", model_id, "cmd"), message)
 
@@ -148,22 +158,15 @@ def _secret_in(words: list[str]) -> str:
     return ""
 
 
-def _words(command: Any, rules: str) -> list[str]:
-    try:
-        return split_command(str(command), rules)
-    except LaunchError:
-        return []
-
-
 def _twins(checked: CheckedFile) -> Iterator[CheckFinding]:
-    """V-20: two ids that start the same process for the same file."""
+    """V-20: two ids that start the same process for the same file. Commands are compared with `${PORT}` in place."""
     first: dict[tuple[str, ...], str] = {}
     for model_id in checked.models:
         given = checked.given(model_id)
-        words = _words(given.get("cmd") or "", checked.rules)
-        if not words or any(MODEL_ID in word for word in words) or given.get("audiocpp"):
+        command = " ".join(str(given.get("cmd") or "").split())
+        if not command or MODEL_ID in command or given.get("audiocpp"):
             continue
-        key = (*words, repr(given.get("env") or []), repr(given.get("macros") or {}))
+        key = (command, repr(given.get("env") or []), repr(given.get("macros") or {}))
         twin = first.setdefault(key, model_id)
         if twin != model_id:
             message = f"{model_id} runs the same command as {twin}"
