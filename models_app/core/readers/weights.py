@@ -7,7 +7,6 @@ can take off it again, and the widths that the compute buffer depends on. Roundi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from types import MappingProxyType
 
 from models_app.core.catalog import LayerWeights, TensorInfo, WeightTable
@@ -69,24 +68,6 @@ class WeightTally:
         self._globals[name] = self._globals.get(name, 0) + size_bytes
 
 
-def merge_tables(tables: Iterable[WeightTable]) -> WeightTable:
-    """One table for the shards of a set, whose tensors may be spread at will: sums add up, widths keep the largest."""
-    layers: list[LayerWeights] = []
-    names: dict[str, int] = {}
-    total_bytes, complete = 0, True
-    for table in tables:
-        total_bytes += table.total_bytes
-        complete = complete and table.complete
-        layers.extend(LayerWeights() for _ in range(len(table.layers) - len(layers)))
-        for index, layer in enumerate(table.layers):
-            layers[index] = _merge_layers(layers[index], layer)
-        for name, size_bytes in table.globals.items():
-            if name not in names and len(names) >= MAX_GLOBALS:
-                name = OTHER_GLOBALS
-            names[name] = names.get(name, 0) + size_bytes
-    return WeightTable(tuple(layers), MappingProxyType(names), total_bytes, complete)
-
-
 def _count_bytes(facts: dict[str, int], part: str, size_bytes: int, *, is_expert: bool) -> None:
     kind = "expert_bytes" if is_expert else "other_bytes"
     facts[kind] = facts.get(kind, 0) + size_bytes
@@ -126,22 +107,5 @@ def _raise(facts: dict[str, int], key: str, value: int) -> None:
 def _layer(facts: dict[str, int]) -> LayerWeights:
     numbers = {key: value for key, value in facts.items() if key not in ("gated", "expert_gated")}
     down = facts.get("down_width", 0)
-    is_fused = down > 0 and facts.get("feed_forward_width", 0) == 2 * down
-    return LayerWeights(**numbers, gated="gated" in facts or is_fused, expert_gated="expert_gated" in facts)
-
-
-def _merge_layers(a: LayerWeights, b: LayerWeights) -> LayerWeights:
-    up, down = max(a.feed_forward_width, b.feed_forward_width), max(a.down_width, b.down_width)
-    return LayerWeights(
-        other_bytes=a.other_bytes + b.other_bytes,
-        expert_bytes=a.expert_bytes + b.expert_bytes,
-        largest_up_bytes=max(a.largest_up_bytes, b.largest_up_bytes),
-        largest_down_bytes=max(a.largest_down_bytes, b.largest_down_bytes),
-        largest_tensor_bytes=max(a.largest_tensor_bytes, b.largest_tensor_bytes),
-        gated=a.gated or b.gated or (down > 0 and up == 2 * down),
-        shared_expert_width=max(a.shared_expert_width, b.shared_expert_width),
-        expert_width=max(a.expert_width, b.expert_width),
-        feed_forward_width=up,
-        down_width=down,
-        expert_gated=a.expert_gated or b.expert_gated,
-    )
+    fused = down > 0 and facts.get("feed_forward_width", 0) == 2 * down
+    return LayerWeights(**numbers, gated="gated" in facts or fused, expert_gated="expert_gated" in facts)
