@@ -57,6 +57,9 @@ class Budget:
             shares = [min(share, most) for share, most in zip(shares, self.capacity_bytes, strict=True)]
         return replace(self, device_bytes=tuple(shares))
 
+    def with_ram(self, ram_gib: float) -> Budget:
+        return replace(self, ram_bytes=_bytes_of(ram_gib))
+
     def without_devices(self) -> Budget:
         """The budget of a launch that must stay in RAM."""
         return Budget(ram_bytes=self.ram_bytes, runtime=self.runtime)
@@ -106,10 +109,9 @@ def budget_for_set(
 
 def free_budget(devices: GpuSet, memory: MemoryReading | None, *, runtime: str = CUDA) -> Budget:
     """What is free at this moment: the default of the verb `plan`."""
-    ram_gib = recommended_ram_gib(memory) or 0.0
     return Budget(
         device_bytes=tuple(device.free_bytes for device in devices.devices),
-        ram_bytes=from_gib(ram_gib),
+        ram_bytes=memory.available_bytes if memory is not None else 0,
         runtime=runtime,
         device_names=tuple(device.name for device in devices.devices),
         main_gpu=devices.devices[devices.plan_main].index if devices.plan_main is not None else None,

@@ -5,17 +5,40 @@ All searches bisect: memory grows with the window and with every layer or expert
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from models_app.core.catalog import Launch, MemoryUse, Projection
 from models_app.core.planning.batch import effective_batch
 from models_app.core.planning.device_split import filled_in_order, proportional, shares_of
 from models_app.core.planning.kv_types import KvPair
-from models_app.core.planning.projection import project
+from models_app.core.planning.projection import load_of_units, project
 from models_app.core.planning.question import WINDOW_STEP, Question, Room, Step
 from models_app.core.planning.table import ModelTable
 
+UNLIMITED = 1 << 62
 _BALANCE_ROUNDS = 5
+
+
+def last_holding(low: int, spare_low: int, high: int, spare_high: int, spare: Callable[[int], int]) -> int:
+    """The last of the numbers from `low` to `high` with something to spare, where `low` has and `high` has not.
+
+    Memory is nearly linear in what is searched for, so the line between the ends almost hits it; every third time the
+    middle is taken, in case it is not.
+    """
+    turn = 0
+    while low + 1 < high:
+        turn += 1
+        guess = (low + high) // 2
+        if turn % 3:
+            guess = low + int((high - low) * spare_low / (spare_low - spare_high))
+            guess = min(max(guess, low + 1), high - 1)
+        found = spare(guess)
+        if found >= 0:
+            low, spare_low = guess, found
+        else:
+            high, spare_high = guess, found
+    return low
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +48,21 @@ class Trial:
     launch: Launch
     use: Projection
     growing_bytes: int
-    fits_devices: bool
-    fits_ram: bool
+    spare_device_bytes: int
+    """Room left on the fullest device; below zero where it is too full."""
+    spare_ram_bytes: int
+
+    @property
+    def fits_devices(self) -> bool:
+        return self.spare_device_bytes >= 0
+
+    @property
+    def spare_bytes(self) -> int:
+        return min(self.spare_device_bytes, self.spare_ram_bytes)
 
     @property
     def fits(self) -> bool:
-        return self.fits_devices and self.fits_ram
+        return self.spare_bytes >= 0
 
     @property
     def loads(self) -> tuple[MemoryUse, ...]:
@@ -60,31 +92,31 @@ class Fitter:
 
     def longest(self, pair: KvPair, step: Step, least: int, top: int) -> int:
         """The longest window from `least` to `top` that fits with this placement; 0 when none does."""
-        if self.trial(top, pair, step).fits:
+        whole = self.trial(top, pair, step)
+        if whole.fits:
             return top
-        if least >= top or not self.trial(least, pair, step).fits:
+        first = self.trial(least, pair, step)
+        if least >= top or not first.fits:
             return 0
+
+        def spare(steps: int) -> int:
+            return self.trial(steps * WINDOW_STEP, pair, step).spare_bytes
+
         low, high = least // WINDOW_STEP, top // WINDOW_STEP
-        while low + 1 < high:
-            middle = (low + high) // 2
-            if self.trial(middle * WINDOW_STEP, pair, step).fits:
-                low = middle
-            else:
-                high = middle
-        return max(least, low * WINDOW_STEP)
+        return max(least, last_holding(low, first.spare_bytes, high, whole.spare_bytes, spare) * WINDOW_STEP)
 
     def first_fitting(self, ctx_tokens: int, pair: KvPair, ladder: list[Step]) -> int | None:
         """The best rung that fits at this window; rungs are sorted from most on the GPU to least."""
-        if not ladder or not self.trial(ctx_tokens, pair, ladder[-1]).fits_devices:
+        last = len(ladder) - 1
+
+        def spare(rung_from_the_end: int) -> int:
+            return self.trial(ctx_tokens, pair, ladder[last - rung_from_the_end]).spare_device_bytes
+
+        if last < 0 or spare(0) < 0:
             return None
-        low, high = 0, len(ladder) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if self.trial(ctx_tokens, pair, ladder[middle]).fits_devices:
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        if spare(last) >= 0:
+            return 0
+        return last - last_holding(0, spare(0), last, spare(last), spare)
 
     def launch(self, ctx_tokens: int, pair: KvPair, step: Step, split: tuple[float, ...] = ()) -> Launch:
         """The launch of a window of one slot."""
@@ -144,13 +176,17 @@ class Fitter:
     def _counts(self, ctx_tokens: int, pair: KvPair, step: Step, share: float) -> tuple[int, ...] | None:
         """A distribution under which every device stays below this share of its room."""
         limits = self._limits(ctx_tokens, pair)
+        launch = self.launch(ctx_tokens, pair, step)
+        factor = self.room.compute_factor
+        units = min(step.gpu_layers, self.all_layers)
+        first_unit = self.all_layers - units
+        load = load_of_units(self.table, launch, cuda=self.room.cuda, compute_factor=factor)
 
         def fits(counts: tuple[int, ...], device: int) -> bool:
-            launch = self.launch(ctx_tokens, pair, step, shares_of(counts))
-            use = self._use(launch)
-            return use.devices[device].total_bytes <= limits[device] * share
+            start = first_unit + sum(counts[:device])
+            return load(start, start + counts[device], device == 0) <= limits[device] * share
 
-        counts = filled_in_order(len(limits), min(step.gpu_layers, self.all_layers), fits, self._last_counts)
+        counts = filled_in_order(len(limits), units, fits, self._last_counts)
         self._last_counts = counts or self._last_counts
         return counts
 
@@ -180,6 +216,6 @@ class Fitter:
             limits[-1] -= growing
         else:
             host_bytes += growing
-        fits_devices = all(device.total_bytes <= limit for device, limit in zip(use.devices, limits, strict=True))
-        fits_ram = self.room.ram_bytes is None or host_bytes <= self.room.ram_bytes
-        return Trial(launch, use, growing, fits_devices, fits_ram)
+        spares = [limit - device.total_bytes for device, limit in zip(use.devices, limits, strict=True)]
+        spare_ram = UNLIMITED if self.room.ram_bytes is None else self.room.ram_bytes - host_bytes
+        return Trial(launch, use, growing, min(spares, default=UNLIMITED), spare_ram)

@@ -6,6 +6,8 @@ No search, no budget. Weights and context are llama.cpp's own figures to the byt
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from models_app.core.catalog import Launch, MemoryUse, Projection
 from models_app.core.planning.compute import Launched, Stage, device_compute, host_compute
 from models_app.core.planning.compute_cuda import streamed_compute
@@ -47,6 +49,28 @@ def project(table: ModelTable, launch: Launch, *, cuda: bool = False) -> Project
     return Projection(table.engine, devices, host, table.warnings)
 
 
+def load_of_units(
+    table: ModelTable, launch: Launch, *, cuda: bool = False, compute_factor: float = 1.0
+) -> Callable[[int, int, bool], int]:
+    """What one of several devices would hold: a function of the first of its units, the first after them, and whether
+    it is the first device. The split of the launch itself is not looked at; the result is that of `project`, with the
+    compute buffer times a safety factor.
+    """
+    geo = geometry(launch, table.window, table.trained_tokens)
+    split = split_units(table.blocks, launch.gpu_layers, (1.0,))
+    run = _launched(table, launch, geo, split, cuda)
+
+    def load(start: int, end: int, is_first: bool) -> int:
+        stage = _stage(table, start, end)
+        compute = device_compute(run, stage)
+        if cuda and is_first:
+            compute = streamed_compute(run, [stage], [compute], 0)[0][0]
+        context = _context(run, stage.start, stage.end) if launch.kv_offload else 0
+        return _device_weights(run, stage) + context + int(compute * compute_factor)
+
+    return load
+
+
 def _shares(launch: Launch) -> tuple[float, ...]:
     """Shares of the devices. Without a split they follow free memory, here taken for equal."""
     return launch.tensor_split or (1.0,) * launch.devices
@@ -71,10 +95,11 @@ def _launched(table: ModelTable, launch: Launch, geo: Geometry, split: Split, cu
 
 
 def _stages(table: ModelTable, split: Split) -> list[Stage]:
-    trunk = table.trunk
-    return [
-        Stage(min(start, trunk), min(end, trunk), has_output=start <= table.blocks < end) for start, end in split.ranges
-    ]
+    return [_stage(table, start, end) for start, end in split.ranges]
+
+
+def _stage(table: ModelTable, start: int, end: int) -> Stage:
+    return Stage(min(start, table.trunk), min(end, table.trunk), has_output=start <= table.blocks < end)
 
 
 def _context(run: Launched, start: int, end: int) -> int:

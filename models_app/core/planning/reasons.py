@@ -52,7 +52,7 @@ def _cache(planned: PlannedLaunch) -> Reason:
         wanted = asked.ctx if asked.ctx is not None else asked.wanted_tokens
         text = f"Cache in {pair.k}: with {asked.kv_pairs[0].k} less of the model or of {wanted:,} tokens would fit."
         return Reason("kv-stepped-down", text)
-    return Reason("kv-full", f"Cache in {pair.k}: no smaller type is needed.")
+    return Reason("kv-full", f"Cache in {pair.k}: the wanted window fits without a smaller type.")
 
 
 def _placement(table: ModelTable, planned: PlannedLaunch) -> Reason:

@@ -18,9 +18,16 @@ def suggestions_of(table: ModelTable, planned: PlannedLaunch) -> tuple[str, ...]
         return ()
     asked = replace(planned.wishes.question, ctx=None, gpu_layers=None, cpu_moe_layers=None)
     fitter = Fitter(table, asked, planned.room)
-    found = [] if planned.verdict == FITS else [_more_memory(planned, fitter), _shorter_window(planned, fitter)]
+    found = [] if planned.verdict == FITS else _for_more_on_the_gpu(planned, fitter)
     found.append(_smaller_cache(planned, fitter))
     return tuple(text for text in found if text)
+
+
+def _for_more_on_the_gpu(planned: PlannedLaunch, fitter: Fitter) -> list[str]:
+    answer, budget = planned.answer, planned.wishes.budget
+    if budget.device_bytes and fitter.trial(answer.placement.ctx_tokens, answer.pair, _everything(fitter)).fits:
+        return ["Without the pinned placement everything would be on the GPU."]
+    return [_more_memory(planned, fitter), _shorter_window(planned, fitter)]
 
 
 def _everything(fitter: Fitter) -> Step:

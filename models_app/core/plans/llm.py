@@ -51,6 +51,7 @@ class Model:
     settings: Settings
     budget: Budget
     headers: Headers
+    outputs: str = "server"
 
 
 def plan_profile(model: Model, profile: Profile) -> Plan:
@@ -120,11 +121,14 @@ def _question(model: Model, pinned: Pinned, spec: str) -> Question:
         tensor_split=pinned.tensor_split,
         slots=pinned.slots,
         ubatch=_ubatch(model, pinned, pinned.ctx or 0),
+        batch=pinned.batch,
         kv_in_ram=own.kv_in_ram,
+        kv_unified=pinned.kv_unified,
         flash_attn=own.flash_attn != "off",
         swa_full=own.swa_full,
         rollback_snapshots=rollback_snapshots(header.architecture, spec, draft_tokens),
         draft_tokens=draft_tokens,
+        outputs=model.outputs,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models_app.core.catalog import Header
 from models_app.core.launch.ownership import custom_text
@@ -11,6 +11,7 @@ from models_app.core.planning.batch import slot_count
 from models_app.core.planning.kv_types import KvPair, valid_kv_pair
 from models_app.core.planning.question import stepped
 from models_app.core.planning.rope import rope_ceiling
+from models_app.core.plans.text_knobs import TextKnobs, read_text_knobs
 from models_app.core.settings import Override
 
 _CEILING = "The wanted window of {wanted:,} tokens is more than the model's {ceiling:,}; RoPE scaling would lift that."
@@ -29,6 +30,8 @@ class Pinned:
     cpu_moe_layers: int | None = None
     pair: KvPair | None = None
     tensor_split: tuple[float, ...] = ()
+    batch: int | None = None
+    kv_unified: bool = True
     knobs: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
 
@@ -41,6 +44,8 @@ def pinned_of(header: Header, override: Override, devices: int, fleet_kv_type: s
     ctx, ceiling, warnings = _window(header, own, pins, slots)
     gpu_layers, cpu_moe = _placement(header, own, pins)
     pair = _pair(own, fleet_kv_type)
+    text = read_text_knobs(custom_text(override))
+    own = _with_text(own, text)
     split = split_of(own.tensor_split, devices)
     if own.override_tensor.strip():
         warnings.append("Tensors are moved by -ot; the estimate does not follow that.")
@@ -60,8 +65,23 @@ def pinned_of(header: Header, override: Override, devices: int, fleet_kv_type: s
         cpu_moe_layers=cpu_moe,
         pair=pair,
         tensor_split=split,
+        batch=text.batch,
+        kv_unified=text.kv_unified,
         knobs=frozenset(knob for knob, is_given in given.items() if is_given),
         warnings=tuple(warnings),
+    )
+
+
+def _with_text(own: Override, text: TextKnobs) -> Override:
+    """Fields as the text leaves them."""
+    return replace(
+        own,
+        flash_attn=text.flash_attn or own.flash_attn,
+        swa_full=text.swa_full or own.swa_full,
+        tensor_split=text.tensor_split or own.tensor_split,
+        spec_draft_n_max=text.draft_tokens or own.spec_draft_n_max,
+        kv_k_draft=text.draft_k or own.kv_k_draft,
+        kv_v_draft=text.draft_v or own.kv_v_draft,
     )
 
 

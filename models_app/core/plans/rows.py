@@ -30,11 +30,12 @@ def plan_row(
     budget: Budget,
     backends: Sequence[BackendEntry] = (),
     headers: Headers = no_header,
+    outputs: str = "server",
 ) -> tuple[Plan, ...]:
     """The plans of a row, the base first. Never fails for what a file says: what can't be planned says why.
 
     `headers` gives the header of a companion file, None where it can't be read; `backends` replaces the registry of
-    the settings where it is given.
+    the settings where it is given; `outputs` is that of `Launch`.
     """
     own = override or Override()
     if backends:
@@ -43,7 +44,7 @@ def plan_row(
     reason = _skip_reason(row, header, engine)
     if reason or header is None:
         return (_unplanned(row, own, reason),)
-    model = Model(row, header, model_table(header), settings, budget, headers)
+    model = Model(row, header, model_table(header), settings, budget, headers, outputs)
     profiled = ProfiledModel(
         id=row.id,
         architecture=header.architecture,

@@ -1,0 +1,45 @@
+"""Knobs of a launch text that are no pins of launch.md 10 and still change what a launch allocates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from models_app.core.errors import LaunchError
+from models_app.core.launch.pins import flag_values
+from models_app.core.launch.tokens import split_command
+
+
+@dataclass(frozen=True, slots=True)
+class TextKnobs:
+    """The last value of each; None and blank where the text does not say."""
+
+    batch: int | None = None
+    kv_unified: bool = True
+    flash_attn: str = ""
+    swa_full: bool = False
+    tensor_split: str = ""
+    draft_tokens: int = 0
+    draft_k: str = ""
+    draft_v: str = ""
+
+
+def read_text_knobs(text: str) -> TextKnobs:
+    """Never fails: a text that can't be split says nothing."""
+    try:
+        given = dict(flag_values(split_command(text)))
+    except LaunchError:
+        return TextKnobs()
+    return TextKnobs(
+        batch=_number(given.get("batch", "")) or None,
+        kv_unified="--no-kv-unified" not in given,
+        flash_attn=given.get("flashAttn", ""),
+        swa_full="--swa-full" in given,
+        tensor_split=given.get("tensorSplit", ""),
+        draft_tokens=_number(given.get("specDraftNMax", "")),
+        draft_k=given.get("kvKDraft", ""),
+        draft_v=given.get("kvVDraft", ""),
+    )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

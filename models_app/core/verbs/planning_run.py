@@ -1,0 +1,188 @@
+"""The work of `plan`: budget, rows, plans, and how they are printed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from gpus_app.core.budget import Budget, budget_of, free_budget
+from gpus_app.core.gpu_set import gpu_set
+from gpus_app.core.probes import machine, memory
+from gpus_app.core.runtimes import runtime_of
+from models_app.core.catalog import Header, MemoryUse, Placement, Plan, Row
+from models_app.core.classes import classify
+from models_app.core.discovery.identity import gguf_identity
+from models_app.core.errors import HeaderError
+from models_app.core.plans import plan_row
+from models_app.core.readers import read_header
+from models_app.core.readers.cache import HeaderCache
+from models_app.core.settings import Override, Settings
+from models_app.core.units import GIB, to_gib
+from models_app.core.verbs.answers import FAILED, OK, failure, shown, write_json
+from models_app.core.verbs.environment import Environment
+
+_FLAGS = {
+    "ctx": "-c",
+    "ub": "-ub",
+    "b": "-b",
+    "ctk": "-ctk",
+    "ctv": "-ctv",
+    "parallel": "--parallel",
+    "ngl": "-ngl",
+    "n_cpu_moe": "--n-cpu-moe",
+    "fa": "-fa",
+}
+"""Knobs that are pinned as a person would pin them: in the launch text."""
+
+
+def budget_for(targets_gib: list[float] | None, ram_gib: float | None) -> Budget:
+    """What was asked for; what was not is read from the machine."""
+    if targets_gib is not None:
+        return budget_of(targets_gib, _available_gib() if ram_gib is None else ram_gib)
+    seen = machine.read_machine()
+    budget = free_budget(gpu_set(seen.devices), seen.memory, runtime=runtime_of(seen.devices))
+    return budget if ram_gib is None else budget.with_ram(ram_gib)
+
+
+def _available_gib() -> float:
+    seen = memory.read()
+    return seen.available_bytes / GIB if seen is not None else 0.0
+
+
+def override_of(knobs: Mapping[str, Any]) -> Override:
+    """The pins as a launch text, so that they plan and launch as such a text does."""
+    words = [f"{flag} {knobs[knob]}" for knob, flag in _FLAGS.items() if knob in knobs]
+    if "kv_unified" in knobs and not knobs["kv_unified"]:
+        words.append("--no-kv-unified")
+    if "tensor_split" in knobs:
+        words.append(f"--tensor-split {','.join(f'{share:g}' for share in knobs['tensor_split'])}")
+    return Override(custom_args=" ".join(words))
+
+
+def run_files(options: argparse.Namespace, knobs: Mapping[str, Any], budget: Budget, environment: Environment) -> int:
+    """One plan for each file. A file that fails gets an error in its place and the rest goes on."""
+    cache = (
+        None if options.no_cache else HeaderCache(environment.header_cache, fold_case=environment.platform != "linux")
+    )
+    override, outputs = override_of(knobs), str(knobs.get("outputs", "server"))
+    worst = OK
+    try:
+        for number, path in enumerate(options.files, 1):
+            environment.note(f"{number}/{len(options.files)} {shown(path)}")
+            try:
+                header = read_header(path, cache=cache)
+            except HeaderError as error:
+                worst = FAILED
+                _write_failure(path, error, options.json, environment)
+                continue
+            row = row_of(path, header)
+            plan = plan_row(row, header, settings=Settings(), override=override, budget=budget, outputs=outputs)[0]
+            environment.clear_note()
+            if options.json:
+                write_json(environment.stdout, answer_of(path, header, plan))
+            else:
+                print("\n".join(report(path, plan)), file=environment.stdout)
+    finally:
+        if cache is not None:
+            cache.close()
+    return worst
+
+
+def _write_failure(path: str, error: HeaderError, as_json: bool, environment: Environment) -> None:
+    environment.clear_note()
+    answer = failure(path, error)
+    if as_json:
+        write_json(environment.stdout, answer)
+    else:
+        print(f"{shown(path)}: {shown(answer['error']['message'])}", file=environment.stderr)
+
+
+def row_of(path: str, header: Header) -> Row:
+    """The file as the scan would list it, without companions."""
+    identity = gguf_identity(path)
+    name = os.path.basename(path.rstrip("/"))
+    classification = classify(name, header)
+    return Row(
+        id=identity.id,
+        base_id=identity.base_id,
+        quant=identity.quant,
+        full_path=header.path or path,
+        file_name=name,
+        size_bytes=header.file_size_bytes,
+        model_class=classification.model_class,
+        class_reason=classification.reason,
+        is_hf=header.format == "hf",
+    )
+
+
+def answer_of(path: str, header: Header, plan: Plan) -> dict[str, Any]:
+    """One line of `--json`. What is not planned has no placement, and a reason."""
+    projection = plan.projection
+    return {
+        "file": path,
+        "class": plan.model_class,
+        "engine": projection.engine if projection else None,
+        "devices": [{"name": use.name, **_bytes_of(use)} for use in projection.devices] if projection else [],
+        "host": _bytes_of(projection.host) if projection else None,
+        "placement": _placement(plan.placement) if plan.placement else None,
+        "est_vram_gib": to_gib(plan.est_vram_bytes) if plan.placement else None,
+        "est_ram_gib": to_gib(plan.est_ram_bytes) if plan.placement else None,
+        "argv": list(plan.argv),
+        "reasons": [reason.text for reason in plan.reasons] or [plan.skip_reason],
+        "warnings": [*plan.warnings, *header.warnings],
+        "verdict": plan.verdict,
+        "target_gib": to_gib(plan.target_bytes),
+        "terms": [
+            {"key": term.key, "device_bytes": list(term.device_bytes), "ram_bytes": term.ram_bytes, "how": term.how}
+            for term in plan.terms
+        ],
+        "suggestions": list(plan.suggestions),
+    }
+
+
+def _placement(placement: Placement) -> dict[str, Any]:
+    return {
+        "ctx": placement.ctx_tokens,
+        "ngl": placement.gpu_layers,
+        "n_cpu_moe": placement.cpu_moe_layers,
+        "ctk": placement.type_k,
+        "ctv": placement.type_v,
+        "ub": placement.ubatch,
+        "b": placement.batch,
+        "parallel": placement.slots,
+        "tensor_split": list(placement.tensor_split),
+    }
+
+
+def _bytes_of(use: MemoryUse) -> dict[str, int]:
+    return {
+        "model_bytes": use.model_bytes,
+        "context_bytes": use.context_bytes,
+        "compute_bytes": use.compute_bytes,
+    }
+
+
+def report(path: str, plan: Plan) -> list[str]:
+    """A plan for people: verdict, why, memory, command."""
+    if plan.placement is None:
+        return [f"{shown(path)}: {shown(plan.skip_reason)}"]
+    vram, ram = to_gib(plan.est_vram_bytes), to_gib(plan.est_ram_bytes)
+    lines = [
+        f"{shown(path)}: {plan.verdict}, VRAM {vram:.2f} of {to_gib(plan.target_bytes):.2f} GiB, RAM {ram:.2f} GiB"
+    ]
+    lines += [f"  {reason.text}" for reason in plan.reasons]
+    lines += ["", *_memory_table(plan), ""]
+    lines += [f"  try: {text}" for text in plan.suggestions]
+    lines += [f"  warning: {shown(text)}" for text in plan.warnings]
+    return [*lines, f"  {shown(' '.join(plan.lines))}", ""]
+
+
+def _memory_table(plan: Plan) -> list[str]:
+    devices = [use.name for use in plan.projection.devices] if plan.projection else []
+    lines = [f"  {'GiB':<20}" + "".join(f"{name:>9}" for name in [*devices, "RAM"])]
+    for term in plan.terms:
+        sizes = [*term.device_bytes, term.ram_bytes]
+        lines.append(f"  {term.label:<20}" + "".join(f"{size / GIB:9.2f}" for size in sizes))
+    return lines
