@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
 from gpus_app.core.gpu_set import DevicePolicy, GpuDevice, fold, gpu_set
 from gpus_app.core.readings import DeviceReading
 from gpus_app.core.units import from_gib
 from gpus_app.models import Device, Host, OsFamily
+from gpus_app.services import request_plan
+from quartermaster_site.access.audit import Actor
 from quartermaster_site.jobs import untrusted
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.jobs.receiving import Receiver
@@ -37,6 +40,9 @@ class DeviceReceiver(Receiver):
         host.probed_at = timezone.now()
         host.save()
         _store(host, readings, {device.index for device in eligible.devices})
+        if host.jobs.filter(kind="plan_host").exists():
+            # What is free now may be the budget; before the first planning there is nothing to renew.
+            transaction.on_commit(lambda: request_plan(host=host, actor=Actor(), parent=job))
         return {"devices": len(readings), "eligible": len(eligible), "notes": notes}
 
 

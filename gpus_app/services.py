@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ntpath
 import posixpath
 from collections.abc import Mapping
@@ -15,9 +16,11 @@ from gpus_app.models import Backend, Dialect, Host, HostSetting, OsFamily
 from quartermaster_site import env
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
-from quartermaster_site.errors import EditConflict, Refused
+from quartermaster_site.errors import EditConflict, Refused, Unavailable
+from quartermaster_site.jobs.models import Job, State
 from quartermaster_site.jobs.services import Started, start_job
 
+log = logging.getLogger(__name__)
 BACKEND_KINDS = ("llama", "vllm", "sd", "tts", "ttscpp", "asr", "audiocpp", "sam", "trellis2", "upscale")
 
 
@@ -69,7 +72,17 @@ def save_memory_settings(*, host: Host, values: Mapping[str, Any], version: int,
         row.changed_by, row.changed_at = actor.user, timezone.now()
         row.save()
         record(actor, "settings.memory", subject=row, label=host.name, host_slug=host.slug, changes=changes)
+        request_plan(host=host, actor=actor)
     return row
+
+
+def request_plan(*, host: Host, actor: Actor, parent: Job | None = None) -> Started | None:
+    """Have the host's models planned anew. Requests that come before planning begins are one; None without a broker."""
+    try:
+        return start_job(kind="plan_host", host=host, actor=actor, parent=parent, joins=[State.QUEUED])
+    except Unavailable:
+        log.warning("no plan of %s: the broker is away", host.slug)
+        return None
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -103,6 +116,8 @@ def save_target(*, host: Host, path: str, dialect: str, adopt: bool, actor: Acto
             host.written_sha256, host.written_at = "", None
         host.save()
         record(actor, "host.target", subject=host, host_slug=host.slug, changes=_changes(before, after))
+        if dialect != before["publish_dialect"]:
+            request_plan(host=host, actor=actor)
     return host
 
 
@@ -124,6 +139,7 @@ def add_backend(*, host: Host, kind: str, path: str, name: str = "", actor: Acto
         row, created = Backend.objects.get_or_create(host=host, kind=kind, path=path, defaults={"name": name[:100]})
         if created:
             record(actor, "backend.add", subject=row, host_slug=host.slug, changes={"path": [None, path]})
+            request_plan(host=host, actor=actor)
     return row
 
 
@@ -132,6 +148,7 @@ def remove_backend(*, backend: Backend, actor: Actor) -> None:
     with transaction.atomic():
         record(actor, "backend.remove", subject=backend, host_slug=backend.host.slug)
         backend.delete()
+        request_plan(host=backend.host, actor=actor)
 
 
 def start_probe(*, host: Host, actor: Actor) -> Started:

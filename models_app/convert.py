@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +11,7 @@ from gpus_app.selectors import section, target_vram_gib
 from models_app import models, records
 from models_app.core import catalog
 from models_app.core.discovery.families import family_key, model_base_key
-from models_app.core.errors import HeaderError
+from models_app.core.errors import HeaderError, RecordError
 from models_app.core.readers.record import header_from_json
 from models_app.core.settings import Override, Settings, override_from_mapping, settings_from_mapping
 
@@ -60,14 +61,33 @@ def core_header(facts: models.HeaderFacts) -> catalog.Header:
     return header_from_json(facts.facts)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=256)
 def _header_by_version(pk: int, version: tuple[int, int, int]) -> catalog.Header:
     return core_header(models.HeaderFacts.objects.get(pk=pk))
 
 
-def cached_header(pk: int, version: tuple[int, int, int]) -> catalog.Header:
-    """The header of a `HeaderFacts` row, kept in this process. `version` is (size, time, parser)."""
-    return _header_by_version(pk, version)
+def header_lookup(host: Host, paths: Collection[str] | None = None) -> Callable[[str], catalog.Header | None]:
+    """Path -> header, None where there is none; for some paths of a host, or all. One query, then this process' cache.
+
+    A header is kept under its file's size and time, so a changed file is never taken for the old one.
+    """
+    stored = models.HeaderFacts.objects.filter(host=host, facts__isnull=False)
+    if paths is not None:
+        stored = stored.filter(path__in=[path for path in paths if path])
+    known = {
+        path: (pk, tuple(version))
+        for pk, path, *version in stored.values_list("pk", "path", "size_bytes", "mtime_ns", "parser_version")
+    }
+
+    def lookup(path: str) -> catalog.Header | None:
+        if path not in known:
+            return None
+        try:
+            return _header_by_version(*known[path])
+        except (HeaderError, RecordError, models.HeaderFacts.DoesNotExist):
+            return None
+
+    return lookup
 
 
 def core_settings(host: Host) -> Settings:
@@ -99,3 +119,22 @@ def core_override(row: models.Override | None) -> Override:
 
 def core_finding(row: models.Finding) -> catalog.Finding:
     return catalog.Finding(row.kind, row.path, row.text, row.level, row.code, row.offset)
+
+
+def core_overrides(host: Host) -> list[Override]:
+    """All that people pinned on a host, in the order in which matches are tried."""
+    return [core_override(row) for row in models.Override.objects.filter(host=host).order_by("id")]
+
+
+def plan_columns(plan: catalog.Plan) -> dict[str, Any]:
+    """What lists show of a plan."""
+    return {
+        "profile_id": plan.profile_id[:340],
+        "profile": plan.profile,
+        "verdict": plan.verdict,
+        "ctx_tokens": plan.placement.ctx_tokens if plan.placement else 0,
+        "est_vram_bytes": plan.est_vram_bytes,
+        "est_ram_bytes": plan.est_ram_bytes,
+        "warning_count": min(len(plan.warnings), 999),
+        "skip_reason": plan.skip_reason[:500],
+    }

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.db import transaction
 
+from gpus_app.services import request_plan
 from models_app.services import results
-from models_app.services.building import start_build
 from models_app.services.writing import note_failed, note_written
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.jobs import untrusted
@@ -25,7 +25,7 @@ class ScanReceiver(Receiver):
 
     def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
         summary = results.finish_scan(job=job, data=data, partial=partial)
-        transaction.on_commit(lambda: start_build(host=job.host, actor=Actor(user=job.started_by), parent=job))
+        transaction.on_commit(lambda: request_plan(host=job.host, actor=Actor(user=job.started_by), parent=job))
         return summary
 
 

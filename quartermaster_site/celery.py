@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from celery import Celery
-from kombu import Queue
+from kombu import Exchange, Queue
 
 from quartermaster_site import broker, env
 
@@ -20,13 +20,18 @@ def host_queue(slug: str) -> str:
     return f"host.{slug}"
 
 
+def _queue(name: str) -> Queue:
+    """A queue with an exchange and a key of its own; Celery would otherwise bind it to the default queue's."""
+    return Queue(name, Exchange(name, type="direct"), routing_key=name)
+
+
 def _broker() -> dict[str, Any]:
     url = env.redis_url()
     if url:
         return {"broker_url": url, "broker_transport_options": {"visibility_timeout": 24 * 3600}}
     broker.register()
     return {
-        "broker_url": "filesystem://",
+        "broker_url": "filesystem://localhost//",
         "broker_transport_options": broker.prepare(env.prepared_data_dir()),
     }
 
@@ -34,10 +39,9 @@ def _broker() -> dict[str, Any]:
 def configuration() -> dict[str, Any]:
     """All of Celery's settings. JSON only; results are not kept, since the job row is the truth."""
     host_only = env.role() == "host"
-    queues = [Queue(host_queue(env.host_slug()))] if host_only else [Queue(CONTROL_QUEUE)]
     return {
         **_broker(),
-        "task_queues": queues,
+        "task_queues": [_queue(host_queue(env.host_slug()) if host_only else CONTROL_QUEUE)],
         "task_default_queue": CONTROL_QUEUE,
         "task_create_missing_queues": True,
         "task_serializer": "json",

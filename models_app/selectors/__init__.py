@@ -12,7 +12,7 @@ from models_app.selectors.fleet import (
     revisions,
     roots,
 )
-from models_app.selectors.listing import STATES, ModelFilter, ModelGroup, ModelPage, model_list
+from models_app.selectors.listing import STATES, ModelFilter, ModelGroup, ModelPage, group_of, model_list
 
 __all__ = [
     "STATES",
@@ -25,6 +25,7 @@ __all__ = [
     "attention",
     "get_revision",
     "get_row",
+    "group_of",
     "issues",
     "latest_candidate",
     "latest_written",

@@ -22,7 +22,7 @@ SEVERITY = Case(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file that belongs to a model. `role` is shard, drafter, projector or codec; `origin` the folder it came from."""
+    """A file of a model: its role (model, shard, drafter, projector, codec), and the folder it is borrowed from."""
 
     role: str
     path: str

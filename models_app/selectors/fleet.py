@@ -9,8 +9,8 @@ from django.db.models import Count, Max, Q, QuerySet
 
 from gpus_app.models import Device, Host
 from gpus_app.selectors import hosts
-from models_app.selectors.details import issues
 from models_app.models import Finding, Revision, Root, Row
+from models_app.selectors.details import issues
 from quartermaster_site.errors import NotFound
 from quartermaster_site.jobs.models import UNFINISHED, Job
 

@@ -122,6 +122,14 @@ def base_plan(row: Row) -> StoredPlan | None:
     return next(iter(row.plans.all()), None)
 
 
+def group_of(row: Row) -> ModelGroup:
+    """The model of a row, with this row as the quant that is shown."""
+    siblings = Row.objects.filter(host_id=row.host_id)
+    siblings = siblings.filter(model_key=row.model_key) if row.model_key else siblings.filter(pk=row.pk)
+    [group] = _with_authors(_grouped(list(_with_plans(siblings)), frozenset({row.pk})))
+    return group
+
+
 def _number(name: str) -> Callable[[ModelGroup], Any]:
     return lambda group: getattr(group.base, name, 0) or 0
 

@@ -89,13 +89,14 @@ def _store_rows(job: Job, found: list[catalog.Row]) -> None:
         row.root, row.last_scan = roots.get(core.root), job
         _take_header(row, headers.get(core.full_path), now)
     Row.objects.bulk_create(fresh)
-    Row.objects.bulk_update(changed, [*_ROW_FIELDS], batch_size=100)
+    Row.objects.bulk_update(changed, _ROW_FIELDS, batch_size=100)
 
 
-_ROW_FIELDS = (
-    "base_id quant quant_label publisher repo file_name size_bytes mtime_ns category model_class class_reason"
-    " architecture model_key family_key found root header last_scan state state_reason state_since"
-).split()
+_ROW_FIELDS = [
+    *("base_id", "quant", "quant_label", "publisher", "repo", "file_name", "size_bytes", "mtime_ns", "category"),
+    *("model_class", "class_reason", "architecture", "model_key", "family_key", "found", "root", "header"),
+    *("last_scan", "state", "state_reason", "state_since"),
+]
 
 
 def _headers_of(job: Job, paths: Iterable[str]) -> dict[str, HeaderFacts]:
@@ -177,7 +178,7 @@ def _link_headers(job: Job, now: Any) -> None:
     headers = _headers_of(job, [row.path for row in rows])
     for row in rows:
         _take_header(row, headers.get(row.path), now)
-    Row.objects.bulk_update(rows, [*_ROW_FIELDS], batch_size=100)
+    Row.objects.bulk_update(rows, _ROW_FIELDS, batch_size=100)
 
 
 def _split(

@@ -75,4 +75,6 @@ def note_failed(*, job: Job, reason: str) -> None:
 
 
 def _revision_of(job: Job) -> Revision | None:
+    if not job.object_id.isdigit():
+        return None
     return Revision.objects.select_related("host").filter(pk=job.object_id, host=job.host).first()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,13 +35,17 @@ def start_job(
     subject: tuple[str, str, str] = ("", "", ""),
     actor: Actor,
     parent: Job | None = None,
+    joins: Sequence[str] = UNFINISHED,
 ) -> Started:
-    """Queue work of a kind. `subject` is (type, id, label) of its object. The same work, unfinished, is returned."""
+    """Queue work of a kind. `subject` is (type, id, label) of its object.
+
+    The same work in one of the states `joins` is returned instead of being queued again.
+    """
     connection.require_broker()
     object_type, object_id, label = subject
     same = {"kind": kind, "host": host, "object_type": object_type, "object_id": object_id}
     with transaction.atomic():
-        existing = Job.objects.filter(**same, state__in=UNFINISHED).first()
+        existing = Job.objects.filter(**same, state__in=joins).first()
         if existing:
             return Started(existing, created=False)
         job = Job(**same, object_label=label, inputs=inputs or {}, started_by=actor.user, parent=parent)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from quartermaster_site.jobs import kinds, outcomes, receiving, services
@@ -15,6 +17,7 @@ UNCLAIMED_AFTER = timedelta(minutes=10)
 KEEP = timedelta(days=30)
 KEEP_FAILED = timedelta(days=90)
 _SILENT = "The worker stopped reporting: it was killed, or lost its connection."
+_STOPPED = "Quartermaster was stopped while this ran."
 _UNCLAIMED = "No worker took this up, although the host's worker is running."
 
 
@@ -32,6 +35,13 @@ def sweep() -> None:
     finished.filter(state__in=failed, finished_at__lt=now - KEEP_FAILED).delete()
 
 
+def lose_all(host: Any) -> None:
+    """Close what control or this host's workers left running: called when it is known that none of them runs."""
+    left = Job.objects.filter(state__in=[State.RUNNING, State.CANCELLING]).filter(Q(host=host) | Q(host=None))
+    for pk in left.values_list("pk", flat=True):
+        _lose(pk, _STOPPED, even_if_fresh=True)
+
+
 def _look_at_unstarted(job: Job) -> None:
     """A queued job waits while its host is away; one that a busy host can't have is not lost."""
     host_is_there = job.host is None or not kinds.BY_SLUG[job.kind].on_host or job.host.is_reachable
@@ -46,10 +56,11 @@ def _look_at_unstarted(job: Job) -> None:
         _lose(job.pk, _UNCLAIMED)
 
 
-def _lose(pk: int, why: str) -> None:
+def _lose(pk: int, why: str, *, even_if_fresh: bool = False) -> None:
     with transaction.atomic():
         job = Job.objects.select_for_update().get(pk=pk)
-        if job.is_finished or (job.heartbeat_at and timezone.now() - job.heartbeat_at < LOST_AFTER):
+        fresh = job.heartbeat_at is not None and timezone.now() - job.heartbeat_at < LOST_AFTER
+        if job.is_finished or (fresh and not even_if_fresh):
             return
         again = job.state != State.CANCELLING and not job.automatic and kinds.BY_SLUG[job.kind].repeatable
         job.state, job.error_kind, job.error = State.LOST, "Lost", why

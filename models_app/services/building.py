@@ -1,0 +1,157 @@
+"""From rows, settings and overrides of a host to its text: a candidate revision, validated, with its plans stored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from gpus_app.models import Host
+from gpus_app.selectors import hosts
+from models_app import convert
+from models_app.core import catalog
+from models_app.core.discovery.inventory import Inventory
+from models_app.core.discovery.names import sort_key
+from models_app.core.export.findings import CheckFinding, blocks
+from models_app.core.export.stamp import HEADER_LINES, body_of, sha256_of, stamped
+from models_app.core.generate import Generated, generate
+from models_app.models import Finding, Revision, Row, StoredPlan
+from models_app.pages.placement_text import placement_word
+from models_app.services.planning import HostFacts, HostPlanner, host_facts
+from quartermaster_site.jobs.control import ControlReporter
+from quartermaster_site.jobs.models import Job
+from quartermaster_site.version import product_version
+
+OnRow = Callable[[int, int, str], None]
+
+
+def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
+    """Plan all models of the job's host and keep the text as its newest candidate, unless nothing has changed.
+
+    A job that a later one has overtaken stores nothing: the later one saw everything that this one saw.
+    """
+    host = hosts().get(pk=job.host_id)
+    rows = list(Row.objects.filter(host=host).exclude(state=Row.State.MISSING))
+    if not rows and not host.revisions.exists():
+        return {"models": 0}
+    facts = host_facts(host)
+    planner = HostPlanner(facts, convert.header_lookup(host))
+    generated = _generate(
+        host, rows, facts, planner, lambda done, total, name: report.progress("Planning", done, total, current=name)
+    )
+    with transaction.atomic():
+        Host.objects.select_for_update().get(pk=host.pk)
+        if Job.objects.filter(kind=job.kind, host=host, pk__gt=job.pk).exists():
+            return {"overtaken": True}
+        _store_plans(rows, planner, generated)
+        revision, created = _store_revision(host, job, generated, _inputs(facts, rows))
+    return {
+        "models": len(rows),
+        "entries": len(generated.report.entries),
+        "skipped": len(generated.report.skipped),
+        "revision": revision.number,
+        "created": created,
+        "warnings": sum(finding.severity != "note" for finding in generated.findings),
+    }
+
+
+def _generate(host: Host, rows: Sequence[Row], facts: HostFacts, planner: HostPlanner, on_row: OnRow) -> Generated:
+    found = sorted((convert.core_row(row) for row in rows), key=sort_key)
+    findings = tuple(convert.core_finding(row) for row in Finding.objects.filter(host=host))
+    return generate(
+        Inventory(tuple(found), findings, ()),
+        planner,
+        header_of=planner.headers,
+        settings=facts.settings,
+        timestamp=timezone.now().isoformat(timespec="seconds").replace("+00:00", "Z"),
+        overrides=facts.overrides,
+        dialect=host.publish_dialect,
+        on_row=on_row,
+    )
+
+
+def _store_plans(rows: Sequence[Row], planner: HostPlanner, generated: Generated) -> None:
+    """Replace the stored plans of these rows, and take over the ids under which they are served."""
+    reasons = {item["file"]: item["reason"] for item in generated.report.skipped}
+    plans: list[StoredPlan] = []
+    for row in rows:
+        row.served_id = planner.served.get(row.path, row.served_id)[:300]
+        for plan in planner.planned.get(row.path) or (_unplanned(row, reasons.get(row.path, "")),):
+            plans.append(
+                StoredPlan(row=row, placement_text=_placement(plan, planner, row), **convert.plan_columns(plan))
+            )
+    StoredPlan.objects.filter(row__in=rows).delete()
+    StoredPlan.objects.bulk_create(plans, batch_size=200)
+    Row.objects.bulk_update(rows, ["served_id"], batch_size=200)
+
+
+def _unplanned(row: Row, reason: str) -> catalog.Plan:
+    return catalog.Plan(
+        profile_id=row.served_id,
+        model_class=row.model_class,
+        verdict="unplanned",
+        placement=None,
+        projection=None,
+        skip_reason=reason or "not served",
+    )
+
+
+def _placement(plan: catalog.Plan, planner: HostPlanner, row: Row) -> str:
+    header = planner.headers(row.path)
+    return placement_word(plan.placement, header.block_count) if plan.placement and header else ""
+
+
+def _store_revision(host: Host, job: Job, generated: Generated, inputs: dict[str, str]) -> tuple[Revision, bool]:
+    """The candidate with this body: the newest one again where it is the same, else the next number."""
+    body = sha256_of(body_of(generated.text))
+    newest = Revision.objects.filter(host=host).order_by("-number").first()
+    if newest is not None and (newest.body_sha256, newest.dialect) == (body, host.publish_dialect):
+        return newest, False
+    number = (Revision.objects.filter(host=host).aggregate(last=Max("number"))["last"] or 0) + 1
+    text = stamped(generated.text, host=host.slug, revision=number)
+    revision = Revision.objects.create(
+        host=host,
+        number=number,
+        state=Revision.State.BLOCKED if blocks(generated.findings) else Revision.State.VALIDATED,
+        dialect=host.publish_dialect,
+        text=text,
+        body_sha256=body,
+        sha256=sha256_of(text),
+        findings=[_finding(finding) for finding in generated.findings],
+        summary=generated.report.as_json(),
+        inputs=inputs,
+        parent=Revision.objects.filter(host=host, state=Revision.State.WRITTEN).first(),
+        author=job.started_by,
+        job=job,
+    )
+    return revision, True
+
+
+def _finding(finding: CheckFinding) -> dict[str, Any]:
+    """With the line counted in the stamped text, which has one line more below its header."""
+    line = finding.line + 1 if finding.line > HEADER_LINES else finding.line
+    return {**asdict(finding), "line": line}
+
+
+def _inputs(facts: HostFacts, rows: Sequence[Row]) -> dict[str, str]:
+    """Digests of what went in, so that two revisions can say what made them differ."""
+    files = [
+        [row.path, row.size_bytes, row.mtime_ns, row.model_class] for row in sorted(rows, key=lambda row: row.path)
+    ]
+    return {
+        "files": _digest(files),
+        "settings": _digest(repr(facts.settings)),
+        "budget": _digest(repr(facts.budget)),
+        "overrides": _digest([repr(override) for override in facts.overrides]),
+        "version": product_version(),
+    }
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,84 @@
+"""Plans from stored header facts: one row for a preview, all rows of a host for its text. Both ask `plan_row`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from gpus_app.core.budget import Budget
+from gpus_app.models import Host
+from gpus_app.selectors import host_budget
+from models_app import convert
+from models_app.core.catalog import Header, Plan, Row
+from models_app.core.plans import plan_row
+from models_app.core.settings import Override, Settings
+from models_app.core.state.overrides import resolve_override
+from models_app.models import Row as StoredRow
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """All of a host that a plan depends on, beside the row itself."""
+
+    settings: Settings
+    budget: Budget
+    overrides: Sequence[Override]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Plans of one row, the base first, and what they were made from."""
+
+    plans: tuple[Plan, ...]
+    header: Header | None
+    budget: Budget
+    override: Override
+
+    @property
+    def base(self) -> Plan:
+        return self.plans[0]
+
+
+@dataclass
+class HostPlanner:
+    """Plans rows of one host, and remembers what it planned for which file."""
+
+    facts: HostFacts
+    headers: Callable[[str], Header | None]
+    planned: dict[str, tuple[Plan, ...]] = field(default_factory=dict)
+    served: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, row: Row, header: Header | None, override: Override) -> tuple[Plan, ...]:
+        plans = plan_row(
+            row,
+            header,
+            settings=self.facts.settings,
+            override=override,
+            budget=self.facts.budget,
+            headers=self.headers,
+        )
+        self.planned[row.full_path] = plans
+        self.served[row.full_path] = row.id
+        return plans
+
+
+def host_facts(host: Host) -> HostFacts:
+    """Settings, budget and overrides in force now."""
+    return HostFacts(convert.core_settings(host), host_budget(host), convert.core_overrides(host))
+
+
+def stored_override(facts: HostFacts, row: StoredRow) -> Override:
+    """What is pinned for a row; an empty override where nothing is."""
+    return resolve_override(facts.overrides, row.path, row.quant) or Override()
+
+
+def preview_plan(*, row: StoredRow, override: Override | None = None, facts: HostFacts | None = None) -> Preview:
+    """The plans of a row under an override that is not stored (None: the stored one). Stores nothing."""
+    facts = facts or host_facts(row.host)
+    own = stored_override(facts, row) if override is None else override
+    found = replace(convert.core_row(row), id=row.served_id)
+    companions = (row.path, found.mmproj_path, found.draft_path, found.codec_path, own.mmproj_file)
+    lookup = convert.header_lookup(row.host, companions)
+    header = lookup(row.path)
+    plans = HostPlanner(facts, lookup)(found, header, own)
+    return Preview(plans, header, facts.budget, own)

@@ -1,0 +1,125 @@
+"""What must be in place before the web server starts: database, cache table, static files, this host's row."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from quartermaster_site import env
+
+_STAMP = ".collected"
+
+
+@contextmanager
+def only_one(data_dir: Path) -> Iterator[None]:
+    """Hold the data folder: two `up` on one folder would take each other's messages."""
+    path = data_dir / "up.lock"
+    try:
+        stream = path.open("a+")
+    except OSError as error:
+        raise env.ConfigurationError(f"The data folder {data_dir} is not writable: {error.strerror}.") from error
+    with stream:
+        if os.name == "posix":
+            import fcntl
+
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise env.ConfigurationError(
+                    f"another `quartermaster up` uses the data folder {data_dir}: stop it, or set QM_DATA_DIR."
+                ) from error
+        yield
+
+
+def prepare() -> None:
+    """Set Django up, then migrate, make the cache table and collect static files, each only as far as needed."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "quartermaster_site.settings")
+    import django
+    from django.db import DatabaseError
+    from django.db.utils import OperationalError
+
+    django.setup()
+    try:
+        _migrate()
+    except (OperationalError, DatabaseError) as error:
+        raise env.ConfigurationError(f"The database cannot be used: {str(error).strip()}.") from error
+    _collect_static()
+    _register_host()
+
+
+def _migrate() -> None:
+    from django.core.management import call_command
+    from django.db import connection
+    from django.db.migrations.executor import MigrationExecutor
+
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        call_command("migrate", interactive=False, verbosity=0)
+    call_command("createcachetable", verbosity=0)
+
+
+def _collect_static() -> None:
+    """Copy and hash static files, unless none of them has changed since the last time."""
+    from django.conf import settings
+    from django.contrib.staticfiles.finders import get_finders
+    from django.core.management import call_command
+
+    digest = hashlib.sha256()
+    for finder in get_finders():
+        for name, storage in finder.list([]):
+            status = os.stat(storage.path(name))
+            digest.update(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    stamp = Path(settings.STATIC_ROOT) / _STAMP
+    wanted = digest.hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    try:
+        call_command("collectstatic", interactive=False, clear=True, verbosity=0)
+        stamp.write_text(wanted)
+    except OSError as error:
+        raise env.ConfigurationError(f"Static files cannot be written to {stamp.parent}: {error}.") from error
+
+
+def _register_host() -> None:
+    from gpus_app.services import register_host
+
+    register_host(slug=env.host_slug(), name=platform.node() or env.host_slug())
+
+
+def recover() -> None:
+    """No worker of ours runs now: what an earlier run left unfinished is lost, and starts again where that is safe."""
+    from gpus_app.models import Host
+    from quartermaster_site.jobs.sweeping import lose_all
+
+    lose_all(Host.objects.get(slug=env.host_slug()))
+
+
+def setup_token() -> str:
+    """A fresh setup token while there is no administrator, else ""."""
+    from quartermaster_site.access.selectors import administrator_exists
+    from quartermaster_site.access.services import issue_setup_token
+
+    return "" if administrator_exists() else issue_setup_token()
+
+
+def queue_first_scan(folders: Sequence[str]) -> str:
+    """Register the folders as roots of this host and scan; returns what to tell."""
+    from gpus_app.models import Host
+    from models_app.services import register_root, start_scan
+    from quartermaster_site.access.audit import Actor
+    from quartermaster_site.errors import Refused
+
+    host = Host.objects.get(slug=env.host_slug())
+    refused = []
+    for folder in folders:
+        try:
+            register_root(host=host, path=folder, actor=Actor())
+        except Refused as error:
+            refused.append(f"{folder}: {error}")
+    started = start_scan(host=host, actor=Actor())
+    text = f"scanning {', '.join(folders)} (job {started.job.pk})"
+    return "; ".join([text, *refused])

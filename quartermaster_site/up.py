@@ -1,0 +1,164 @@
+"""`./quartermaster up`: checks, database, static files, web server and workers; stops all that it started."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from gpus_app.core.errors import QuartermasterError, UsageError
+from quartermaster_site import env, preparation, processes
+from quartermaster_site.network import check_port, served_names, wait_until_up
+from quartermaster_site.processes import Child
+
+DEFAULT_PORT = 8420
+BASE_DIR = Path(__file__).resolve().parent.parent
+_WEB_THREADS = 8
+_READY_SECONDS = 60.0
+_stopping = threading.Event()
+
+
+class Stopped(Exception):
+    """SIGINT or SIGTERM came."""
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="quartermaster up", description="start the product; Ctrl-C stops all of it")
+    parser.add_argument("--models", metavar="DIR", action="append", default=[], help="a folder of models (repeatable)")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, metavar="N", help=f"default {DEFAULT_PORT}")
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDR", help="address to bind (default: this machine)")
+    parser.add_argument("--no-worker", action="store_true", help="web pages alone; workers run elsewhere")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 stopped by request; 1 something that we started died; 2 wrong usage or an unusable environment."""
+    options = parse(sys.argv[1:] if arguments is None else arguments)
+    children: list[Child] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
+    try:
+        with preparation.only_one(env.prepared_data_dir()):
+            _start(options, children)
+            return _watch(children)
+    except Stopped:
+        return 0
+    except QuartermasterError as error:
+        _say(str(error))
+        return 2 if isinstance(error, env.ConfigurationError | UsageError) else 1
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        processes.stop_all(children)
+
+
+def _start(options: argparse.Namespace, children: list[Child]) -> None:
+    folders = [_model_folder(text) for text in options.models]
+    check_port(options.host, options.port)
+    names = served_names(options.host)
+    os.environ.setdefault("QM_ALLOWED_HOSTS", ",".join(names))
+    preparation.prepare()
+    children.append(_web(options.host, options.port))
+    if not options.no_worker:
+        preparation.recover()
+        children += [_control_worker(), _host_worker()]
+    wait_until_up(options.host, options.port, env.allowed_hosts()[0], lambda: _check(children), _READY_SECONDS)
+    address = f"http://{names[0]}:{options.port}"
+    _say(f"running at {address}/ (Ctrl-C stops it)")
+    token = preparation.setup_token()
+    if token:
+        _say(f"first use, open this link once: {address}/setup/?token={token}")
+    if folders:
+        _say(preparation.queue_first_scan(folders))
+
+
+def _model_folder(text: str) -> str:
+    path = os.path.abspath(os.path.expanduser(text))
+    if not os.path.isdir(path):
+        raise UsageError(f"the models folder {path} does not exist.")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise UsageError(f"the models folder {path} cannot be read.")
+    return path
+
+
+def _web(host: str, port: int) -> Child:
+    bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    options = ["--bind", bind, "--worker-class", "gthread", "--workers", "1", "--threads", str(_WEB_THREADS)]
+    quiet = ["--no-control-socket", "--log-level", "warning", "--graceful-timeout", "3", "--timeout", "60"]
+    command = ["gunicorn", "quartermaster_site.wsgi:application", *options, *quiet]
+    return _child("web", command, role="web", quit_signal=signal.SIGQUIT)
+
+
+def _control_worker() -> Child:
+    schedule = str(env.data_dir() / "beat-schedule")
+    return _worker("control", role="control", queue="control", slots=2, more=["-B", "--schedule", schedule])
+
+
+def _host_worker() -> Child:
+    return _worker("host", role="host", queue=f"host.{env.host_slug()}", slots=4)
+
+
+def _worker(name: str, *, role: str, queue: str, slots: int, more: Sequence[str] = ()) -> Child:
+    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", env.log_level()]
+    pool = ["-P", "threads", "-c", str(slots), "-Q", queue, "-n", f"{name}@%h"]
+    command = ["celery", "-A", "quartermaster_site.celery", "worker", *pool, *quiet, *more]
+    return _child(name, command, role=role, quit_signal=signal.SIGQUIT)
+
+
+def _child(name: str, command: Sequence[str], *, role: str, quit_signal: signal.Signals) -> Child:
+    inherited = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    environment = {
+        **os.environ,
+        "QM_ROLE": role,
+        "QM_DATA_DIR": str(env.data_dir()),
+        "PYTHONPATH": os.pathsep.join([str(BASE_DIR), *inherited]),
+        "PYTHONUNBUFFERED": "1",
+    }
+    if role == "host":
+        # Proof of the split in every run: a host worker cannot even name the database.
+        for variable in ("QM_DATABASE_URL", "QM_DATABASE_URL_FILE", "DJANGO_SETTINGS_MODULE"):
+            environment.pop(variable, None)
+    return processes.start(
+        name,
+        [sys.executable, "-P", "-m", *command],
+        environment=environment,
+        folder=BASE_DIR,
+        log_folder=env.data_dir() / "logs",
+        quit_signal=quit_signal,
+    )
+
+
+def _check(children: Sequence[Child]) -> None:
+    if _stopping.is_set():
+        raise Stopped
+    for child in children:
+        if not child.is_running:
+            last = child.last_lines()
+            raise QuartermasterError(
+                f"the {child.name} process ended with code {child.process.returncode}. Its log is {child.log}"
+                + (f" and ends with:\n{last}" if last else ".")
+            )
+
+
+def _watch(children: Sequence[Child]) -> int:
+    while True:
+        _check(children)
+        _stopping.wait(0.3)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    # A flag instead of an exception: nothing may come between starting a process and noting it down.
+    _stopping.set()
+
+
+def _say(text: str) -> None:
+    print(f"quartermaster: {text}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

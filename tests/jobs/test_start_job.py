@@ -1,0 +1,78 @@
+"""Starting work: what is sent, what is refused, what is the same work."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from quartermaster_site.errors import Unavailable
+from quartermaster_site.jobs.models import Job, State
+from quartermaster_site.jobs.services import start_job
+
+
+@pytest.fixture
+def start(host, actor, django_capture_on_commit_callbacks, sent):
+    def run(**arguments):
+        with django_capture_on_commit_callbacks(execute=True):
+            return start_job(**{"kind": "scan", "host": host, "actor": actor, **arguments})
+
+    return run
+
+
+def test_sends_the_task_to_the_hosts_queue(start, sent, actor):
+    started = start(inputs={"roots": []})
+    assert started.created
+    ((task, queue, arguments),) = sent
+    assert (task, queue) == ("models_app.host_tasks.scan_folders", "host.local")
+    assert arguments == {"job": started.job.pk, "token": started.job.token, "inputs": {"roots": []}}
+    assert started.job.started_by == actor.user
+    assert started.job.state == State.QUEUED
+
+
+def test_the_same_work_is_returned_not_repeated(start, sent):
+    first = start()
+    second = start()
+    assert (second.created, second.job) == (False, first.job)
+    assert len(sent) == 1
+
+
+def test_one_unfinished_scan_a_host_even_for_another_object(start, sent):
+    first = start()
+    second = start(subject=("root", "7", "/srv"))
+    assert second.job == first.job
+    assert Job.objects.count() == 1
+
+
+def test_hosts_scan_side_by_side(start, host):
+    from gpus_app.models import Host
+
+    other = Host.objects.create(slug="other", name="Other")
+    assert start().created
+    assert start(host=other).created
+
+
+def test_work_for_an_offline_host_waits(start, host):
+    host.last_seen_at = timezone.now() - timedelta(minutes=5)
+    host.save()
+    job = start().job
+    assert job.state == State.WAITING
+    assert "offline" in job.state_reason
+
+
+def test_a_broken_broker_is_said_before_anything_is_stored(start, monkeypatch):
+    monkeypatch.setattr("quartermaster_site.jobs.connection.broker_problem", lambda: "The queue folder is gone.")
+    with pytest.raises(Unavailable, match="previewing still work"):
+        start()
+    assert not Job.objects.exists()
+
+
+def test_a_message_that_cannot_be_sent_fails_the_job(start, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("quartermaster_site.jobs.dispatch.send", refuse)
+    job = Job.objects.get(pk=start().job.pk)
+    assert job.state == State.FAILED
+    assert "disk full" in job.error

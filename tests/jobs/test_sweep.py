@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from quartermaster_site.jobs.models import Job, State
+from quartermaster_site.jobs.sweeping import lose_all, sweep
+
+
+def ago(**span):
+    return timezone.now() - timedelta(**span)
+
+
+def test_a_silent_job_is_lost_and_starts_again(make_job, sent, django_capture_on_commit_callbacks):
+    job = make_job(state=State.RUNNING, heartbeat_at=ago(seconds=100))
+    with django_capture_on_commit_callbacks(execute=True):
+        sweep()
+    job.refresh_from_db()
+    assert job.state == State.LOST
+    again = job.retries.get()
+    assert again.automatic
+    assert again.state == State.QUEUED
+    assert sent[0][2]["job"] == again.pk
+
+
+def test_a_job_that_reports_stays(make_job, sent):
+    job = make_job(state=State.RUNNING, heartbeat_at=ago(seconds=60))
+    sweep()
+    job.refresh_from_db()
+    assert job.state == State.RUNNING
+
+
+def test_it_starts_again_only_once(make_job, sent):
+    make_job(state=State.RUNNING, heartbeat_at=ago(seconds=100), automatic=True)
+    sweep()
+    assert Job.objects.get().state == State.LOST
+
+
+@pytest.mark.parametrize("fields", [{"kind": "publish"}, {"state": State.CANCELLING}])
+def test_not_everything_starts_again(make_job, sent, fields):
+    make_job(**{"state": State.RUNNING, "heartbeat_at": ago(seconds=100), **fields})
+    sweep()
+    assert Job.objects.get().state == State.LOST
+
+
+def test_queued_work_waits_while_its_host_is_away(make_job, host, sent):
+    job = make_job()
+    host.last_seen_at = ago(minutes=10)
+    host.save()
+    sweep()
+    job.refresh_from_db()
+    assert job.state == State.WAITING
+    host.last_seen_at = timezone.now()
+    host.save()
+    sweep()
+    job.refresh_from_db()
+    assert job.state == State.QUEUED
+
+
+def test_work_that_nobody_takes_is_lost(make_job, sent):
+    job = make_job(created_at=ago(minutes=11))
+    sweep()
+    job.refresh_from_db()
+    assert job.state == State.LOST
+    assert job.retries.count() == 1
+
+
+def test_a_busy_host_lets_work_queue(make_job, sent):
+    make_job(state=State.RUNNING, kind="browse", heartbeat_at=timezone.now())
+    job = make_job(created_at=ago(minutes=11))
+    sweep()
+    job.refresh_from_db()
+    assert job.state == State.QUEUED
+
+
+def test_old_jobs_are_forgotten_failed_ones_later(make_job, sent):
+    make_job(state=State.SUCCEEDED, finished_at=ago(days=31))
+    kept = make_job(state=State.FAILED, finished_at=ago(days=31))
+    make_job(state=State.LOST, finished_at=ago(days=91))
+    sweep()
+    assert list(Job.objects.all()) == [kept]
+
+
+def test_after_a_stop_running_jobs_are_lost_at_once(make_job, host, sent):
+    make_job(state=State.RUNNING, heartbeat_at=timezone.now())
+    lose_all(host)
+    assert Job.objects.filter(state=State.LOST).count() == 1
+    assert Job.objects.filter(state=State.QUEUED, automatic=True).count() == 1
