@@ -16,6 +16,8 @@ from models_app.core.discovery.roots import Root
 from models_app.core.discovery.selection import select
 from models_app.core.discovery.walk import list_files
 from models_app.core.errors import HeaderError, MalformedHeader, SourceUnreadable
+from models_app.core.readers import read_header
+from tests.zoo.zoo import write_model
 
 
 def chat(architecture: str = "qwen3", **facts: Any) -> Header:
@@ -237,6 +239,22 @@ def test_an_unreadable_projector_is_no_row(tree: Tree) -> None:
     assert reasons(inventory) == {"mmproj-F16.gguf": "unreadable-projector"}
 
 
+def test_a_half_downloaded_file_is_a_row_with_a_finding(tree: Tree) -> None:
+    tree.put("m-7b-Q8_0.gguf", chat(data_complete=False, warnings=("the file ends before its last tensor",)))
+    inventory = tree.found()
+    assert len(inventory.rows) == 1
+    assert [(finding.kind, finding.text) for finding in inventory.findings] == [
+        ("incomplete", "the file ends before its last tensor")
+    ]
+
+
+def test_text_of_a_header_reaches_a_reason_on_one_line(tree: Tree) -> None:
+    tree.put("m-7b-Q8_0.gguf", chat("evil\nline\x00" + "x" * 5000))
+    (row,) = tree.found().rows
+    assert row.class_reason.isprintable()
+    assert len(row.class_reason) <= 300
+
+
 class TestSidecars:
     def test_a_folder_of_one_model_shares_its_sidecars(self, tree: Tree) -> None:
         tree.put("m/Gemma-4-12B-it-Q4_0.gguf")
@@ -450,3 +468,56 @@ def test_skip_patterns_match_bare_names(tree: Tree) -> None:
     tree.put("a/Draft-7b.gguf")
     inventory = discover(list_files([str(tree.base)], platform="linux"), tree.header_of, ["draft-*"])
     assert [row.id for row in inventory.rows] == ["keep-7b"]
+
+
+ZOO_MODELS = (
+    "gemma3-1b-q8_0",
+    "llama33-70b-q4_k_m",
+    "nomic-embed-text-v1.5-f16",
+    "qwen3-0.6b-q8_0",
+    "qwen3-30b-a3b-q4_k_m",
+    "lfm2-1.2b-q8_0",
+)
+
+
+@pytest.fixture(scope="module")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("zoo")
+    for name in ZOO_MODELS:
+        write_model(name, str(folder))
+    return folder
+
+
+class TestRealHeaders:
+    """The same through the real readers, on files with the headers of published models."""
+
+    def test_ids_classes_and_sets(self, zoo: Path) -> None:
+        inventory = discover(list_files([str(zoo)], platform="linux"), read_header)
+        assert inventory.findings == ()
+        assert [(row.id, row.model_class, row.quant, row.shard_count) for row in inventory.rows] == [
+            ("gemma3-1b-q8_0", "llm", "Q8_0", 1),
+            ("lfm2-1.2b-q8_0", "llm", "Q8_0", 1),
+            ("llama33-70b-q4_k_m", "llm", "Q4_K_M", 3),
+            ("nomic-embed-text-v1.5-f16", "embedding", "F16", 1),
+            ("qwen3-0.6b-q8_0", "llm", "Q8_0", 1),
+            ("qwen3-30b-a3b-q4_k_m", "llm", "Q4_K_M", 1),
+        ]
+
+    def test_size_of_a_set_is_that_of_its_files(self, zoo: Path) -> None:
+        rows = {row.id: row for row in discover(list_files([str(zoo)], platform="linux"), read_header).rows}
+        parts = sorted(zoo.glob("llama33-70b*"))
+        assert rows["llama33-70b-q4_k_m"].size_bytes == sum(part.stat().st_size for part in parts)
+
+    def test_a_set_with_a_gap_and_a_cut_file(self, tmp_path: Path) -> None:
+        first, second, _ = (Path(path) for path in write_model("llama33-70b-q4_k_m", str(tmp_path)))
+        second.unlink()
+        small = Path(write_model("gemma3-1b-q8_0", str(tmp_path))[0])
+        os.truncate(small, 1000)
+        inventory = discover(list_files([str(tmp_path)], platform="linux"), read_header)
+        rows = {row.id: row for row in inventory.rows}
+        assert rows["llama33-70b-q4_k_m"].missing_shards == (2,)
+        assert rows["gemma3-1b-q8_0"].model_class == ""
+        assert {(finding.kind, finding.path) for finding in inventory.findings} == {
+            ("shards-missing", str(first)),
+            ("header-unreadable", str(small)),
+        }

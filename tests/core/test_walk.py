@@ -190,6 +190,18 @@ def test_findings_of_one_walk_are_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(listed(tmp_path).findings) == 5
 
 
+def test_fingerprint_changes_with_any_file(tmp_path: Path) -> None:
+    path = put(tmp_path, "a/m.gguf")
+    (tmp_path / "empty").mkdir()
+    first = listed(tmp_path).fingerprint
+    assert listed(tmp_path).fingerprint == first
+    os.utime(path, ns=(1, 1))
+    second = listed(tmp_path).fingerprint
+    put(tmp_path, "b.gguf")
+    third = listed(tmp_path).fingerprint
+    assert len({first, second, third}) == 3
+
+
 def test_stop_ends_the_walk_between_folders(tmp_path: Path) -> None:
     for number in range(5):
         put(tmp_path, f"{number}/m.gguf")

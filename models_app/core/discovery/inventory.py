@@ -19,6 +19,7 @@ from models_app.core.catalog import FileEntry, Finding, Header, Row
 from models_app.core.classes import BY_SLUG, IGNORED, SKIPPED, category_of, classify
 from models_app.core.classes.three_d import PACKAGE_FILE
 from models_app.core.discovery.assembly import Found, assemble
+from models_app.core.discovery.hostile_names import printable
 from models_app.core.discovery.hugging_face import folder_identity
 from models_app.core.discovery.identity import Identity, gguf_identity
 from models_app.core.discovery.inheritance import gate_of
@@ -33,6 +34,8 @@ from models_app.core.errors import HeaderError, SourceUnreadable
 HeaderOf = Callable[[str], Header]
 """Path of a candidate -> its header; raises HeaderError."""
 PROJECTOR_ARCHITECTURE = "clip"
+MAX_REASON_CHARACTERS = 300
+"""Reasons quote text from headers, which is anybody's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,9 @@ class _Reading:
         if not slug:
             finding = Finding("not-servable", candidate.path, classification.reason)
             self.selection.findings.append(finding)
+        if header.data_complete is False and not candidate.missing:
+            text = header.warnings[0] if header.warnings else "the file is not complete"
+            self.selection.findings.append(Finding("incomplete", candidate.path, text, "error"))
         is_folder = candidate.kind == HF
         identity = folder_identity(candidate.path, header.quant_label) if is_folder else gguf_identity(candidate.path)
         row = _row(candidate, identity, slug, classification.reason, header.audio_family)
@@ -134,7 +140,7 @@ def _row(candidate: Candidate, identity: Identity, slug: str, reason: str, audio
         root=candidate.root.path,
         category=category_of(slug, audio_family) or candidate.root.category,
         model_class=slug,
-        class_reason=reason,
+        class_reason=printable(reason)[:MAX_REASON_CHARACTERS],
         shards=candidate.parts if candidate.part_count > 1 else (),
         missing_shards=candidate.missing,
         shard_count=candidate.part_count,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -51,6 +52,17 @@ class Listing:
     @property
     def file_count(self) -> int:
         return sum(len(part.files) for part in self.roots)
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for listings whose files, sizes and times are equal: then no row can have changed."""
+        digest = hashlib.blake2b(self.platform.encode(), digest_size=16)
+        for part in self.roots:
+            digest.update(f"\n{part.root.category}\0{part.root.path}".encode())
+            for entry in part.files:
+                digest.update(f"\n{entry.path}\0{entry.real_path}\0{entry.size_bytes}\0{entry.mtime_ns}".encode())
+        digest.update(repr((self.findings, sorted(self.cache_commits.items()), self.unread)).encode())
+        return digest.hexdigest()
 
     @property
     def total_bytes(self) -> int:
