@@ -141,8 +141,6 @@ class KeyWalk:
     def _array(self, key: bytes, depth: int) -> ArrayValue:
         """Step over an array, or take it in when it is small and of integers or bools. Checks come before any move."""
         start = self._window.offset
-        if depth > limits.MAX_NESTING:
-            raise MalformedHeader("nesting", f"{printable(key)!r} nests arrays too deep", offset=start)
         type_id = self._window.u32()
         layout = SCALARS.get(type_id)
         width = layout.size if layout is not None else _SMALLEST_ELEMENT.get(type_id)
@@ -172,6 +170,8 @@ class KeyWalk:
         if type_id == STRING:
             self._window.skip_strings(count)
             return
+        if depth == limits.MAX_NESTING and count:
+            raise MalformedHeader("nesting", f"{printable(key)!r} nests arrays too deep", offset=start)
         done = 0
         while done < count:
             done += self._window.skip_arrays(count - done, _WIDTHS)

@@ -46,7 +46,7 @@ def read_header(path: str, *, cache: HeaderCache | None = None) -> Header:
     if os.path.isdir(path):
         return hugging_face.read_folder(path)
     shards = shard_siblings(path)
-    if len(shards) > 1:
+    if shards:
         return read_shard_set(shards, cache=cache)
     return _through(cache, (path,), lambda: _read_file(path))
 
@@ -60,11 +60,11 @@ def read_shard_set(paths: Sequence[str], *, cache: HeaderCache | None = None) ->
 
 
 def shard_siblings(path: str) -> tuple[str, ...]:
-    """The shards on disk of the set that `path` belongs to, in order; the path alone when it is no shard."""
+    """The shards on disk of the set that `path` belongs to, itself among them, in order; () when it is no shard."""
     folder, name = os.path.split(path)
     match = _SHARD.fullmatch(name)
     if match is None or not 1 < int(match[3]) <= limits.MAX_SHARDS:
-        return (path,)
+        return ()
     own, count = int(match[2]), int(match[3])
     numbered = {
         number: os.path.join(folder, f"{match[1]}-{number:05d}-of-{count:05d}{match[4]}")
