@@ -33,16 +33,15 @@ _SHORTEST_CONTEXT = 4096
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds the form: facts of the model, and of the machine."""
+    """What bounds the form: facts of the model."""
 
     trained_tokens: int
     block_count: int
     has_experts: bool
-    capacity_bytes: int
 
     @classmethod
-    def of(cls, header: Header, capacity_bytes: int) -> Limits:
-        return cls(header.context_length, header.block_count, header.is_moe, capacity_bytes)
+    def of(cls, header: Header) -> Limits:
+        return cls(header.context_length, header.block_count, header.is_moe)
 
 
 class WhatIfForm(forms.Form):

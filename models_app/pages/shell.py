@@ -1,6 +1,6 @@
 """What surrounds every page: navigation, counts and the status strip of the chosen host.
 
-The context processor hands out one lazy object: a fragment that prints none of it costs no query.
+One lazy object per request, shared by the view and the templates: a fragment that prints none of it costs no query.
 """
 
 from __future__ import annotations
@@ -8,12 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
 from gpus_app.models import Host
+from gpus_app.selectors import hosts
 from models_app.models import Finding, Revision, Row
 from quartermaster_site.access.models import Account
 from quartermaster_site.figures import age
@@ -62,6 +66,23 @@ class ConfigState:
     urgent: bool
 
 
+def _number_of(rows: QuerySet[Any], counted: str = "pk") -> Coalesce:
+    """How many of `rows` each host has, as a subquery."""
+    per_host = rows.filter(host=OuterRef("pk")).order_by().values("host").annotate(n=Count(counted, distinct=True))
+    return Coalesce(Subquery(per_host.values("n")), 0)
+
+
+_NEWEST = Revision.objects.filter(host=OuterRef("pk")).order_by("-number")
+_COUNTS = {
+    "model_count": _number_of(Row.objects.all(), "model_key"),
+    "finding_count": _number_of(Finding.objects.exclude(level="info")),
+    "job_count": _number_of(Job.objects.filter(state__in=UNFINISHED)),
+    "newest_number": Subquery(_NEWEST.values("number")[:1]),
+    "newest_state": Subquery(_NEWEST.values("state")[:1]),
+    "newest_sha256": Subquery(_NEWEST.values("sha256")[:1]),
+}
+
+
 def worker_state(host: Host) -> WorkerState:
     """The worker of a host as shape, colour and words."""
     tone, word, shape = WORKER_STATES[host.state]
@@ -72,44 +93,28 @@ def worker_state(host: Host) -> WorkerState:
 class Strip:
     """The six slots under the page head; a slot that has nothing to say stays, with a dash."""
 
-    def __init__(self, request: HttpRequest) -> None:
-        self.request = request
-
-    @cached_property
-    def _hosts(self) -> list[Host]:
-        return list(Host.objects.all())
-
-    @cached_property
-    def host(self) -> Host | None:
-        chosen = getattr(self.request, "chosen_host", None) or self.request.session.get("host")
-        return next((host for host in self._hosts if host.slug == chosen), self._hosts[0] if self._hosts else None)
+    def __init__(self, shell: Shell) -> None:
+        self.host = shell.host
+        self.many_hosts = len(shell.hosts) > 1
+        self.running_jobs = sum(host.job_count for host in shell.hosts)  # type: ignore[attr-defined]
 
     @property
-    def many_hosts(self) -> bool:
-        return len(self._hosts) > 1
-
-    @cached_property
     def worker(self) -> WorkerState | None:
         return worker_state(self.host) if self.host else None
 
-    @cached_property
+    @property
     def config(self) -> ConfigState | None:
         """Whether the newest planned text is on the host already."""
-        if self.host is None:
-            return None
-        newest = Revision.objects.filter(host=self.host).only("number", "state", "sha256").first()
-        if newest is None:
+        number: int | None = getattr(self.host, "newest_number", None)
+        if self.host is None or number is None:
             return None
         url = reverse("models:config-show", args=[self.host.slug])
-        if newest.state == Revision.State.BLOCKED:
+        state = self.host.newest_state  # type: ignore[attr-defined]
+        if state == Revision.State.BLOCKED:
             return ConfigState("blocked", url, urgent=True)
-        if newest.sha256 == self.host.written_sha256:
-            return ConfigState(f"rev {newest.number} written", url, urgent=False)
-        return ConfigState(f"rev {newest.number} not written", url, urgent=newest.state != Revision.State.WRITING)
-
-    @cached_property
-    def running_jobs(self) -> int:
-        return Job.objects.filter(state__in=UNFINISHED).count()
+        if self.host.newest_sha256 == self.host.written_sha256:  # type: ignore[attr-defined]
+            return ConfigState(f"rev {number} written", url, urgent=False)
+        return ConfigState(f"rev {number} not written", url, urgent=state != Revision.State.WRITING)
 
 
 class Shell:
@@ -119,8 +124,21 @@ class Shell:
         self.request = request
 
     @cached_property
+    def hosts(self) -> list[Host]:
+        """All hosts with their devices and settings, and every count of the frame, in three queries."""
+        return list(hosts().annotate(**_COUNTS))
+
+    @cached_property
+    def host(self) -> Host | None:
+        """The host that this page is about: the one in its address, else the one looked at last, else the first."""
+        match = self.request.resolver_match
+        named = match.kwargs.get("slug") if match and match.namespace == "models" else None
+        chosen = named or self.request.session.get("host")
+        return next((host for host in self.hosts if host.slug == chosen), self.hosts[0] if self.hosts else None)
+
+    @cached_property
     def strip(self) -> Strip:
-        return Strip(self.request)
+        return Strip(self)
 
     @cached_property
     def account(self) -> Account | None:
@@ -150,10 +168,10 @@ class Shell:
 
     @cached_property
     def navigation(self) -> tuple[NavGroup, ...]:
-        models = Row.objects.values("host", "model_key", "base_id").distinct().count()
-        findings = Finding.objects.exclude(level="info").count()
-        running = self.strip.running_jobs
-        host = self.strip.host
+        host = self.host
+        models, findings, running = (
+            sum(getattr(item, name) for item in self.hosts) for name in ("model_count", "finding_count", "job_count")
+        )
         config = [self._item("Config file", "models:config-show", host.slug, key="c")] if host else []
         return (
             NavGroup("", "top", (self._item("Overview", "models:overview", key="o"),)),
@@ -186,6 +204,15 @@ class Shell:
         return NavItem(title, url, current, key, count, unit, urgent)
 
 
+def shell_of(request: HttpRequest) -> Shell:
+    """The shell of a request, made on first use."""
+    found: Shell | None = getattr(request, "_shell", None)
+    if found is None:
+        found = Shell(request)
+        request._shell = found  # type: ignore[attr-defined]
+    return found
+
+
 def shell(request: HttpRequest) -> dict[str, Shell]:
     """Context processor."""
-    return {"shell": Shell(request)}
+    return {"shell": shell_of(request)}

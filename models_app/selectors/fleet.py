@@ -81,8 +81,9 @@ def _row_counts() -> dict[int, Mapping[str, int]]:
             offline=Count("id", filter=away, distinct=True),
         )
     )
+    names = ("models", "served", "with_warnings", "offline")
     return {
-        item.pop("host_id"): {**item, "not_served": item["models"] - item["served"]}  # type: ignore[misc]
+        item["host_id"]: {**{name: item[name] for name in names}, "not_served": item["models"] - item["served"]}
         for item in found
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ntpath
 import posixpath
+from typing import Any
 from collections.abc import Sequence
 
 from django.db import IntegrityError, transaction
@@ -78,7 +79,7 @@ def remove_root(*, root: Root, actor: Actor) -> int:
     require(actor.user, Level.MANAGE)
     with transaction.atomic():
         count = root.rows.count()
-        changes = {"path": [root.path, None], "models": [count, 0]}
+        changes: dict[str, list[Any]] = {"path": [root.path, None], "models": [count, 0]}
         record(actor, "root.remove", subject=root, host_slug=root.host.slug, changes=changes)
         root.rows.all().delete()
         root.delete()
@@ -86,7 +87,7 @@ def remove_root(*, root: Root, actor: Actor) -> int:
 
 
 def start_scan(*, host: Host, actor: Actor, fresh: Sequence[str] = ()) -> Started:
-    """Queue a scan of all roots of a host. The files `fresh` are read again even when nothing about them has changed."""
+    """Queue a scan of all roots of a host. The files `fresh` are read again even where nothing has changed."""
     if actor.user is not None:
         require(actor.user, Level.OPERATE)
     roots = [[root.path, root.category] for root in host.roots.all()]

@@ -1,0 +1,138 @@
+"""A revision as its page shows it: numbered lines, findings with links to them, what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+
+from gpus_app.models import Dialect, Host
+from models_app.models import Revision
+from quartermaster_site.figures import counted, size
+
+MOST_LINES = 4000
+SEVERITIES = {
+    "block": ("bad", "bad", "blocks"),
+    "slug": ("bad", "bad", "blocks"),
+    "confirm": ("warn", "warn", "to confirm"),
+    "warn": ("warn", "warn", "warning"),
+    "note": ("", "info", "note"),
+}
+"""Severity of a finding -> tone, icon, word."""
+
+FILE_NAMES = {Dialect.LLAMA_SWAP.value: "config.yaml", Dialect.QUARTERMASTER.value: "config.yaml"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    number: int
+    text: str
+    css: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindingLine:
+    rule: str
+    tone: str
+    shape: str
+    message: str
+    where: str
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigView:
+    """One revision, ready to print. `cut` says that more lines exist than are shown."""
+
+    tone: str
+    headline: str
+    details: str
+    lines: tuple[Line, ...]
+    line_count: int
+    cut: bool
+    size: str
+    entries: int
+    findings: tuple[FindingLine, ...]
+    skipped: tuple[Skipped, ...]
+    file_name: str
+    written: bool
+    write_held: str
+
+
+def config_view(host: Host, revision: Revision | None) -> ConfigView:
+    if revision is None:
+        return ConfigView("", "Nothing to write yet", "", (), 0, False, "", 0, (), (), "config.yaml", False, "")
+    findings = tuple(_finding(item) for item in revision.findings if isinstance(item, dict))
+    tone, headline = _verdict(revision, findings)
+    marked = {item.line: item.tone or "note" for item in findings if item.line}
+    lines = revision.text.splitlines()
+    entries = revision.summary.get("entries", [])
+    skipped = [Skipped(str(item.get("file", "")), _reason(item)) for item in revision.summary.get("skipped", [])]
+    return ConfigView(
+        tone=tone,
+        headline=headline,
+        details=f"{counted(len(entries), 'entry', 'entries')}, {len(skipped):,} left out",
+        lines=tuple(
+            Line(number, text, _line_css(marked.get(number))) for number, text in enumerate(lines[:MOST_LINES], 1)
+        ),
+        line_count=len(lines),
+        cut=len(lines) > MOST_LINES,
+        size=size(len(revision.text.encode())),
+        entries=len(entries),
+        findings=findings,
+        skipped=tuple(skipped),
+        file_name=FILE_NAMES.get(revision.dialect, "config.yaml"),
+        written=revision.sha256 == host.written_sha256,
+        write_held="Findings block it." if revision.state == Revision.State.BLOCKED else "",
+    )
+
+
+def _reason(item: Mapping[str, Any]) -> str:
+    kind = str(item.get("class", ""))
+    return f"{kind}: {item.get('reason', '')}" if kind else str(item.get("reason", ""))
+
+
+def _finding(item: Mapping[str, Any]) -> FindingLine:
+    tone, shape, _ = SEVERITIES.get(str(item.get("severity")), SEVERITIES["warn"])
+    line = item.get("line")
+    return FindingLine(
+        rule=str(item.get("rule", "")),
+        tone=tone,
+        shape=shape,
+        message=str(item.get("message", "")),
+        where=str(item.get("where", "") or ""),
+        line=line if isinstance(line, int) and 0 < line <= MOST_LINES else None,
+    )
+
+
+def _verdict(revision: Revision, findings: tuple[FindingLine, ...]) -> tuple[str, str]:
+    blocking = sum(item.tone == "bad" for item in findings)
+    warnings = sum(item.tone == "warn" for item in findings)
+    if blocking or revision.state == Revision.State.BLOCKED:
+        return "bad", f"Not to be written: {counted(blocking, 'finding')} block it"
+    if warnings:
+        return "warn", f"Valid, with {counted(warnings, 'warning')}"
+    return "ok", f"Valid for {revision.get_dialect_display()}"
+
+
+def _line_css(tone: str | None) -> str:
+    return {"bad": "d", "warn": "w", "note": ""}.get(tone or "note", "")
+
+
+def dialect_choices(host: Host) -> list[dict[str, object]]:
+    return [
+        {"slug": slug, "label": label, "on": slug == host.publish_dialect, "url": _target_url(host)}
+        for slug, label in Dialect.choices
+    ]
+
+
+def _target_url(host: Host) -> str:
+    return reverse("models:config-target", args=[host.slug])

@@ -1,0 +1,168 @@
+"""A host as its pages show it: devices with a bar, folders, the budget in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from gpus_app.core.budget import Budget
+from gpus_app.core.units import GIB
+from gpus_app.models import Device, Host
+from gpus_app.selectors import eligible_devices, host_budget, ram_limit_gib, target_vram_gib
+from models_app.models import Root
+from models_app.pages.plan_panel import Machine, MachineDevice
+from models_app.pages.shell import WorkerState, worker_state
+from quartermaster_site.drawings import MemoryBar, Part, Track, memory_bar
+from quartermaster_site.figures import UNKNOWN, gib
+from quartermaster_site.jobs.connection import broker_problem
+
+ROOT_LOOKS = {
+    Root.State.NEW: ("", "not scanned yet", "idle"),
+    Root.State.OK: ("ok", "ok", "ok"),
+    Root.State.MISSING: ("bad", "missing", "off"),
+    Root.State.UNREADABLE: ("bad", "unreadable", "bad"),
+    Root.State.PARTIAL: ("warn", "partly read", "part"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRow:
+    name: str
+    integrated: bool
+    total: str
+    used: str
+    free: str
+    budget: str
+    eligible: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RootRow:
+    pk: int
+    path: str
+    category: str
+    files: str
+    scanned: datetime | None
+    tone: str
+    word: str
+    shape: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetText:
+    vram: str
+    ram: str
+
+
+def machine_of(budget: Budget, ram_total_bytes: int) -> Machine:
+    """What the bar of a plan needs, in the order in which a launch lists the devices."""
+    devices = []
+    for index, share in enumerate(budget.device_bytes):
+        name = budget.device_names[index] if index < len(budget.device_names) else "budget set by hand"
+        capacity = budget.capacity_bytes[index] if index < len(budget.capacity_bytes) else share
+        devices.append(MachineDevice(f"GPU {index} · {name}", capacity, share))
+    return Machine(tuple(devices), ram_total_bytes or budget.ram_bytes, budget.ram_bytes)
+
+
+def device_rows(host: Host) -> list[DeviceRow]:
+    shares = _budget_by_index(host)
+    return [
+        DeviceRow(
+            name=_device_name(device),
+            integrated=device.integrated,
+            total=gib(device.total_bytes),
+            used=gib(device.total_bytes - device.free_bytes),
+            free=gib(device.free_bytes),
+            budget=gib(shares[device.index]) if device.index in shares else UNKNOWN,
+            eligible=device.eligible,
+            reason=f"not used: {device.eligible_reason or 'not eligible'}",
+        )
+        for device in host.devices.all()
+    ]
+
+
+def device_bar(host: Host) -> MemoryBar | None:
+    """What is in use on each device now, with the budget as a line."""
+    shares = _budget_by_index(host)
+    tracks = []
+    for device in host.devices.all():
+        used = device.total_bytes - device.free_bytes
+        note = f"{gib(used)} used, {gib(device.free_bytes)} free"
+        parts = (Part("other", "in use now", "in use", used),)
+        tracks.append(Track(_device_name(device), note, parts, device.total_bytes, shares.get(device.index)))
+    words = " ".join(f"{track.name}: {track.note}." for track in tracks)
+    return memory_bar(tracks, f"Memory in use on {host.name}. {words}")
+
+
+def _budget_by_index(host: Host) -> dict[int, int]:
+    devices = eligible_devices(host).devices
+    if not devices:
+        return {}
+    return {device.index: share for device, share in zip(devices, host_budget(host).device_bytes, strict=False)}
+
+
+def _device_name(device: Device) -> str:
+    return f"GPU {device.index} · {device.name}"
+
+
+def root_rows(roots: list[Root]) -> list[RootRow]:
+    return [
+        RootRow(root.pk, root.path, root.category or "main", f"{root.file_count:,}", root.last_scan_at, *_look(root))
+        for root in roots
+    ]
+
+
+def _look(root: Root) -> tuple[str, str, str, str]:
+    tone, word, shape = ROOT_LOOKS[Root.State(root.state)]
+    return tone, word, shape, root.state_reason
+
+
+def budget_text(host: Host) -> BudgetText:
+    """`22.00 GiB` or `none: plans run on the CPU`."""
+    target = target_vram_gib(host)
+    vram = f"{gib(target * GIB)} GiB" if target else "none: plans run on the CPU"
+    return BudgetText(vram, f"{gib(ram_limit_gib(host) * GIB)} GiB")
+
+
+def held_back(host: Host) -> str:
+    """Why a job for this host would not run now, "" when it would (J-10)."""
+    problem = broker_problem()
+    if problem:
+        return problem
+    return {"never": "no worker has answered yet", "offline": "the worker is offline; the job waits for it"}.get(
+        host.state, ""
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HostLine:
+    """One line of the list of hosts."""
+
+    slug: str
+    name: str
+    worker: WorkerState
+    devices: str
+    budget: str
+    models: str
+    folders: int
+    dialect: str
+
+
+def host_lines(hosts: Iterable[Host], folders: Mapping[int, int]) -> list[HostLine]:
+    """`hosts` as the shell has them, with their numbers of models."""
+    return [
+        HostLine(
+            slug=host.slug,
+            name=host.name,
+            worker=worker_state(host),
+            devices=", ".join(device.name for device in host.devices.all()) or "none seen",
+            budget=budget_text(host).vram if target_vram_gib(host) else "CPU only",
+            models=f"{getattr(host, 'model_count', 0):,}",
+            folders=folders.get(host.pk, 0),
+            dialect=host.get_publish_dialect_display(),
+        )
+        for host in hosts
+    ]

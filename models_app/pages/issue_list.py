@@ -1,0 +1,62 @@
+"""Findings as a table: what, why it matters, how to fix it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+
+from django.urls import reverse
+
+from models_app.models import Finding
+
+LEVELS = {"error": ("bad", "error", "bad"), "warning": ("warn", "warning", "warn"), "info": ("", "note", "info")}
+"""Level -> tone, word, icon."""
+
+TEXTS = {
+    "shards-missing": ("Incomplete shard set", "Finish the download, then scan again."),
+    "header-unreadable": ("Header unreadable", "Download the file again, or remove it."),
+    "not-servable": ("Not a model that can be served", "Nothing to do, unless it should be one."),
+    "package-incomplete": ("Incomplete package", "Add the files that are missing, then scan again."),
+    "root-missing": ("Folder missing", "Mount the drive or correct the path, then scan again. Nothing was removed."),
+    "root-unreadable": ("Folder unreadable", "Give the worker the right to read it, then scan again."),
+    "folder-unreadable": ("Folder unreadable", "Give the worker the right to read it, then scan again."),
+    "duplicate-id": ("Two files with one id", "Rename or move one of them; the id tells them apart until then."),
+}
+"""Kind -> title, remedy. A kind that is not here is shown by its slug."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRow:
+    tone: str
+    word: str
+    shape: str
+    object: str
+    folder: str
+    url: str
+    title: str
+    text: str
+    offset: int | None
+    remedy: str
+    since: datetime
+    scan: int | None
+
+
+def finding_row(finding: Finding) -> FindingRow:
+    tone, word, shape = LEVELS.get(finding.level, LEVELS["warning"])
+    title, remedy = TEXTS.get(finding.kind, (finding.kind.replace("-", " ").capitalize(), "See the text."))
+    path = PurePosixPath(finding.path.replace("\\", "/"))
+    return FindingRow(
+        tone=tone,
+        word=word,
+        shape=shape,
+        object=path.name or finding.path,
+        folder=str(path.parent),
+        url=reverse("models:model-show", args=[finding.row_id]) if finding.row_id else "",
+        title=title,
+        text=finding.text,
+        offset=finding.offset,
+        remedy=remedy,
+        since=finding.since,
+        scan=finding.first_scan_id,
+    )

@@ -1,0 +1,94 @@
+"""The head of a model's pages: name, id, facts, state and the pills of its quants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.urls import reverse
+from django.utils import timezone
+
+from models_app.models import Row
+from models_app.pages.model_row import LOOKS, Pill
+from models_app.selectors import ModelDetail
+from quartermaster_site.figures import age
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    tone: str
+    word: str
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    tone: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelHead:
+    pk: int
+    name: str
+    served_id: str
+    quant: str
+    model_class: str
+    size_bytes: int
+    trained: int
+    host_slug: str
+    host_name: str
+    file_count: int
+    badges: tuple[Badge, ...]
+    quants: tuple[Pill, ...]
+
+
+def model_head(detail: ModelDetail, address: str) -> ModelHead:
+    """`address` is the name of the page that the pills of the other quants lead to."""
+    row = detail.row
+    others = [
+        Pill(item.quant or item.quant_label or "as is", reverse(address, args=[item.pk]), "", item.pk == row.pk)
+        for item in detail.quants
+    ]
+    return ModelHead(
+        pk=row.pk,
+        name=row.base_id,
+        served_id=row.served_id,
+        quant=row.quant or row.quant_label,
+        model_class=row.model_class or "not served",
+        size_bytes=row.size_bytes,
+        trained=detail.header.context_length if detail.header else 0,
+        host_slug=row.host.slug,
+        host_name=row.host.name,
+        file_count=len(detail.parts),
+        badges=_badges(detail),
+        quants=tuple(others) if len(others) > 1 else (),
+    )
+
+
+def _badges(detail: ModelDetail) -> tuple[Badge, ...]:
+    badges = []
+    row = detail.row
+    if row.state in LOOKS:
+        tone, word, shape = LOOKS[row.state]
+        since = age((timezone.now() - row.state_since).total_seconds())
+        badges.append(Badge(tone, f"{word} for {since}", shape))
+    warnings = sum(finding.level != "info" for finding in detail.findings)
+    if warnings:
+        badges.append(Badge("warn", f"{warnings} finding{'s' if warnings > 1 else ''}", "warn"))
+    return tuple(badges)
+
+
+def model_notes(detail: ModelDetail) -> list[Note]:
+    """What a person should know before reading the rest: trouble on disk, an unreadable header, a class not served."""
+    row = detail.row
+    notes = []
+    if row.state in (Row.State.OFFLINE, Row.State.MISSING):
+        reason = row.state_reason or "not found in the last scan"
+        kept = "Nothing was removed; the plan is made from what was known."
+        notes.append(Note("warn", f"{row.get_state_display()}: {reason}. {kept}"))
+    if detail.header is None and detail.header_error:
+        notes.append(Note("bad", f"The header cannot be used: {detail.header_error}."))
+    if not row.model_class:
+        notes.append(Note("", f"Not served: {row.class_reason or 'this kind of file is not a model by itself'}."))
+    notes += [Note("warn", finding.text) for finding in detail.findings if finding.level != "info"]
+    return notes

@@ -1,0 +1,133 @@
+"""One row of the list of models: a model with its quants, and the figures of the quant that is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from gpus_app.core.units import GIB
+from gpus_app.models import Host
+from gpus_app.selectors import target_vram_gib
+from models_app.models import Row, StoredPlan
+from models_app.selectors import ModelFilter, ModelGroup
+from models_app.selectors.listing import base_plan
+from quartermaster_site.drawings import MiniBar, mini_bar
+from quartermaster_site.figures import UNKNOWN, count, gib, gib_or_dash
+
+LOOKS = {
+    "fits": ("ok", "fits", "ok"),
+    "spills": ("warn", "spills to CPU", "part"),
+    "over": ("bad", "does not fit", "bad"),
+    "unknown": ("warn", "cannot judge", "warn"),
+    "unplanned": ("", "not planned yet", "dash"),
+    "unserved": ("", "not served", "hidden"),
+    "offline": ("bad", "offline", "off"),
+    "missing": ("bad", "missing", "off"),
+    "unreadable": ("bad", "unreadable", "bad"),
+    "waiting": ("", "waiting for a plan", "wait"),
+}
+"""State -> tone, word, icon."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostScale:
+    """What all small bars of one host share: the fitted memory, and the line of the VRAM target."""
+
+    name: str
+    capacity_bytes: int
+    budget_bytes: int
+
+    @classmethod
+    def of(cls, host: Host) -> HostScale:
+        capacity = sum(device.total_bytes for device in host.devices.all() if device.eligible)
+        return cls(host.name, capacity, int(target_vram_gib(host) * GIB))
+
+
+@dataclass(frozen=True, slots=True)
+class Pill:
+    text: str
+    url: str
+    fragment: str
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelItem:
+    """A model as a table row. `heading` is filled on the first one of a family."""
+
+    slug: str
+    name: str
+    served_id: str
+    url: str
+    pills: tuple[Pill, ...]
+    host: str
+    model_class: str
+    size: str
+    context: str
+    bar: MiniBar | None
+    vram: str
+    ram: str
+    placement: str
+    tone: str
+    word: str
+    shape: str
+    warnings: int
+    issues_url: str
+    changed_by: str
+    heading: str = ""
+    heading_count: int = 0
+
+
+def state_of(row: Row, plan: StoredPlan | None) -> str:
+    """A trouble on disk first, then the verdict of the plan."""
+    if row.state in (Row.State.OFFLINE, Row.State.MISSING, Row.State.UNREADABLE):
+        return row.state
+    if not row.model_class:
+        return "unserved"
+    return plan.verdict if plan and plan.verdict in LOOKS else "waiting"
+
+
+def model_item(
+    group: ModelGroup, scale: HostScale, wanted: ModelFilter, *, show_host: bool, heading: str = "", members: int = 0
+) -> ModelItem:
+    """The figures of the chosen quant, and one pill per quant."""
+    shown, plan = group.chosen, base_plan(group.chosen)
+    tone, word, shape = LOOKS[state_of(shown, plan)]
+    sized = plan if plan is not None and plan.verdict not in ("unplanned", "unknown") else None
+    bar = mini_bar(sized.est_vram_bytes, scale.capacity_bytes, scale.budget_bytes) if sized else None
+    return ModelItem(
+        slug=str(group.rows[0].pk),
+        name=shown.base_id,
+        served_id=shown.served_id,
+        url=reverse("models:model-show", args=[shown.pk]),
+        pills=tuple(_pill(row, group, wanted) for row in group.rows),
+        host=scale.name if show_host else "",
+        model_class=shown.model_class or UNKNOWN,
+        size=gib(shown.size_bytes),
+        context=count(plan.ctx_tokens) if plan and plan.ctx_tokens else UNKNOWN,
+        bar=bar if scale.budget_bytes else None,
+        vram=gib_or_dash(sized.est_vram_bytes) if sized else UNKNOWN,
+        ram=gib_or_dash(sized.est_ram_bytes) if sized else UNKNOWN,
+        placement=(plan.placement_text if plan else "") or UNKNOWN,
+        tone=tone,
+        word=word,
+        shape=shape,
+        warnings=plan.warning_count if plan else 0,
+        issues_url=f"{reverse('models:issue-list')}?{urlencode({'q': shown.file_name})}",
+        changed_by=group.changed_by,
+        heading=heading,
+        heading_count=members,
+    )
+
+
+def _pill(row: Row, group: ModelGroup, wanted: ModelFilter) -> Pill:
+    others = {sibling.pk for sibling in group.rows} - {row.pk}
+    query = wanted.query(picks=(wanted.picks - others) | {row.pk})
+    return Pill(
+        text=row.quant or row.quant_label or "as is",
+        url=f"{reverse('models:model-list')}{query}",
+        fragment=f"{reverse('models:model-row', args=[row.pk])}{wanted.query()}",
+        on=row.pk == group.chosen.pk,
+    )

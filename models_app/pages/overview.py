@@ -1,0 +1,174 @@
+"""The overview as text: one card a host, what needs somebody, what people changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.urls import reverse
+from django.utils import timezone
+
+from gpus_app.selectors import target_vram_gib
+from models_app.models import Finding
+from models_app.pages.host_page import device_bar, held_back
+from models_app.pages.issue_list import finding_row
+from models_app.pages.shell import WorkerState, worker_state
+from models_app.selectors import HostCard
+from quartermaster_site.access.models import AuditEntry
+from quartermaster_site.drawings import MemoryBar
+from quartermaster_site.figures import ago, count, counted
+
+ACTIONS = {
+    "settings.memory": "memory",
+    "root.add": "folder added",
+    "root.remove": "folder removed",
+    "host.rename": "renamed",
+    "host.target": "target",
+    "user.create": "account made",
+    "config.write": "wrote the config file",
+}
+"""Audit actions that the overview lists -> what it calls them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    label: str
+    text: str
+    url: str = ""
+    tone: str = ""
+    shape: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One host on the overview."""
+
+    slug: str
+    name: str
+    subtitle: str
+    worker: WorkerState
+    bar: MemoryBar | None
+    probe_note: str
+    facts: tuple[Fact, ...]
+    models: int
+    folders: int
+    may_scan: bool
+    held: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionLine:
+    tone: str
+    word: str
+    shape: str
+    subject: str
+    text: str
+    url: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    field: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    who: str
+    subject: str
+    action: str
+    lines: tuple[FieldChange, ...]
+    at: datetime
+
+
+def summary(cards: Sequence[HostCard]) -> str:
+    models = sum(card.models for card in cards)
+    served = sum(card.served for card in cards)
+    return f"{counted(len(cards), 'host')} · {counted(models, 'quant')} found, {served:,} planned"
+
+
+def host_card(card: HostCard, *, may_scan: bool) -> Card:
+    host = card.host
+    gpus = counted(sum(device.eligible for device in card.devices), "GPU") if card.devices else "no GPU"
+    target = target_vram_gib(host)
+    budget = f"{target:.2f} GiB budget" if target else "plans run on the CPU"
+    return Card(
+        slug=host.slug,
+        name=host.name,
+        subtitle=f"{gpus}, {budget}",
+        worker=worker_state(host),
+        bar=device_bar(host),
+        probe_note=host.probe_note,
+        facts=_facts(card),
+        models=card.models,
+        folders=len(card.roots),
+        may_scan=may_scan and bool(card.roots),
+        held=held_back(host),
+    )
+
+
+def _facts(card: HostCard) -> tuple[Fact, ...]:
+    listing = f"{reverse('models:model-list')}?host={card.host.slug}"
+    now = timezone.now()
+    scan = card.last_scan
+    scanned = ago(scan.finished_at, now) if scan and scan.finished_at else "running" if scan else "never"
+    return (
+        Fact("Planned", count(card.served), listing if card.models else ""),
+        _counted_fact("With warnings", card.with_warnings, f"{listing}&state=warning", "warn", "warn"),
+        _counted_fact("Not served", card.not_served, f"{listing}&state=skipped", "", "hidden"),
+        _counted_fact("Offline", card.offline, f"{listing}&state=offline", "bad", "off"),
+        Fact("Last scan", scanned, reverse("jobs:job-show", args=[scan.pk]) if scan else ""),
+        _config_fact(card, now),
+    )
+
+
+def _counted_fact(label: str, number: int, url: str, tone: str, shape: str) -> Fact:
+    if not number:
+        return Fact(label, "-")
+    return Fact(label, count(number), tone=tone, shape=shape) if tone else Fact(label, count(number), url)
+
+
+def _config_fact(card: HostCard, now: datetime) -> Fact:
+    url = reverse("models:config-show", args=[card.host.slug])
+    if card.written and not card.is_unwritten:
+        return Fact("Config file", f"rev {card.written.number}, {ago(card.written.written_at, now)}", url)
+    if card.candidate:
+        return Fact("Config file", f"rev {card.candidate.number}, not written", url)
+    return Fact("Config file", "-")
+
+
+def attention_lines(findings: Sequence[Finding]) -> list[AttentionLine]:
+    lines = []
+    for finding in findings:
+        row = finding_row(finding)
+        url = row.url or f"{reverse('models:issue-list')}?q={row.object}"
+        text = f"{row.title.lower()}: {finding.text}"
+        lines.append(AttentionLine(row.tone, row.word, row.shape, row.object, text, url, "Look"))
+    return lines
+
+
+def changes(limit: int) -> list[Change]:
+    """What people changed last, with the fields."""
+    entries = AuditEntry.objects.filter(action__in=ACTIONS, user__isnull=False)[:limit]
+    return [
+        Change(entry.actor, entry.object_label, ACTIONS[entry.action], _lines(entry.changes), entry.at)
+        for entry in entries
+    ]
+
+
+def _lines(fields: dict[str, Any]) -> tuple[FieldChange, ...]:
+    return tuple(
+        FieldChange(name, _value(pair[0]), _value(pair[1]))
+        for name, pair in list(fields.items())[:4]
+        if isinstance(pair, list) and len(pair) == 2
+    )
+
+
+def _value(value: Any) -> str:
+    if value is None or value == "":
+        return "none"
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)

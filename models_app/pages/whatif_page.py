@@ -1,0 +1,84 @@
+"""The what-if form as rows: beside each field where its value comes from, and what automatic would be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from models_app.core.catalog import Plan
+from models_app.core.settings import Override, Settings
+from models_app.pages.memory_page import SettingRow
+from models_app.whatif_form import CATALOGUE, WhatIfForm
+from quartermaster_site.figures import gib
+
+_PICKS = (8192, 16384, 32768, 65536, 131072)
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    value: str
+    text: str
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FieldGroup:
+    title: str
+    rows: tuple[SettingRow, ...]
+
+
+def automatic_values(plan: Plan, target_bytes: int) -> dict[str, str]:
+    """What an empty field stands for: the values of the plan without any what-if."""
+    placement = plan.placement
+    if placement is None:
+        return {}
+    return {
+        "ctx": str(placement.ctx_tokens),
+        "parallel": str(placement.slots),
+        "kvK": placement.type_k,
+        "kvV": placement.type_v,
+        "vramTargetGB": gib(target_bytes),
+        "ngl": str(placement.gpu_layers),
+        "nCpuMoe": str(placement.cpu_moe_layers),
+        "ub": str(placement.ubatch),
+    }
+
+
+def field_groups(
+    form: WhatIfForm, *, stored: Override, settings: Settings, automatic: Mapping[str, str]
+) -> list[FieldGroup]:
+    return [
+        FieldGroup(title, tuple(_row(form, field.name, stored, settings, automatic) for field in fields))
+        for title, fields in form.rows()
+    ]
+
+
+def _row(form: WhatIfForm, key: str, stored: Override, settings: Settings, automatic: Mapping[str, str]) -> SettingRow:
+    typed = str(form.data.get(key, "")).strip() if form.is_bound else ""
+    return SettingRow(
+        field=form[key],
+        set=bool(typed),
+        origin="tried here, not stored" if typed else _origin(key, stored, settings),
+        automatic=automatic.get(key, "") if typed else "",
+        reset=bool(typed),
+        picks=_picks(form, typed, automatic) if key == "ctx" else (),
+    )
+
+
+def _origin(key: str, stored: Override, settings: Settings) -> str:
+    field = CATALOGUE.get(key)
+    if field is not None and field.is_set(getattr(stored, field.attribute)):
+        return "this model"
+    if key == "vramTargetGB" or (key in ("kvK", "kvV") and settings.kv_quant):
+        return "host setting"
+    return "planner"
+
+
+def _picks(form: WhatIfForm, typed: str, automatic: Mapping[str, str]) -> tuple[Pick, ...]:
+    """Windows that this model was trained for, and the most that fits."""
+    trained = form.limits.trained_tokens
+    picks = [Pick(str(tokens), f"{tokens // 1024}k", typed == str(tokens)) for tokens in _PICKS if tokens <= trained]
+    most = automatic.get("ctx", "")
+    if most and most not in {pick.value for pick in picks}:
+        picks.append(Pick(most, f"{int(most):,}", typed == most))
+    return tuple(picks)

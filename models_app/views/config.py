@@ -1,0 +1,130 @@
+"""The config file of a host: its text and findings, the dialect, download, and writing it to the host."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from gpus_app import services as gpu_services
+from gpus_app.models import Host
+from gpus_app.selectors import get_host
+from models_app import selectors, services
+from models_app.models import Revision, Row
+from models_app.pages.config_page import config_view, dialect_choices
+from models_app.target_form import TargetForm
+from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.errors import Refused, Unavailable
+from quartermaster_site.http import STOP_POLLING, Request, go_to, page, wants_fragment
+from quartermaster_site.jobs.models import Job, State
+from quartermaster_site.jobs.pages import job_row
+from quartermaster_site.jobs.selectors import unfinished_job
+
+_ASK_AGAIN = ("ForeignFile", "Drift")
+
+
+@require_safe
+@needs(Level.VIEW)
+def config_show(request: Request, slug: str) -> HttpResponse:
+    """The newest text, or the revision that the address names."""
+    host = get_host(slug)
+    request.session["host"] = host.slug
+    number = request.GET.get("revision", "")
+    known = number.isascii() and number.isdigit() and len(number) < 9
+    revision = selectors.get_revision(host, int(number)) if known else selectors.latest_candidate(host)
+    return _config_page(request, host, revision, TargetForm(path=host.publish_path))
+
+
+def _config_page(
+    request: Request, host: Host, revision: Revision | None, form: TargetForm, status: int = 200
+) -> HttpResponse:
+    planning = unfinished_job("plan_host", host)
+    last = Job.objects.filter(kind="publish", host=host).select_related("host", "started_by").first()
+    context = {
+        "host": host,
+        "revision": revision,
+        "view": config_view(host, revision),
+        "dialects": dialect_choices(host),
+        "form": form,
+        "planning": planning,
+        "has_models": Row.objects.filter(host=host).exclude(state=Row.State.MISSING).exists(),
+        "last_job": job_row(last) if last else None,
+        "ask_again": last is not None and last.state == State.FAILED and last.error_kind in _ASK_AGAIN,
+        "revisions": list(selectors.revisions(host)[:10]),
+        "may_operate": may(request.user, Level.OPERATE),
+        "may_manage": may(request.user, Level.MANAGE),
+    }
+    if wants_fragment(request) and planning is None:
+        status = STOP_POLLING
+    return page(request, "config/config_detail.html", context, fragments=["config-text"], status=status)
+
+
+@require_POST
+@needs(Level.OPERATE)
+def config_render(request: Request, slug: str) -> HttpResponse:
+    if gpu_services.request_plan(host=get_host(slug), actor=actor_of(request)) is None:
+        raise Unavailable("The queue does not take messages: planning waits until it does.")
+    return go_to(request, reverse("models:config-show", args=[slug]))
+
+
+@require_POST
+@needs(Level.MANAGE)
+def config_target(request: Request, slug: str) -> HttpResponse:
+    """The path of the file and the dialect of its router; the text is made anew when the dialect changes."""
+    host = get_host(slug)
+    form = TargetForm(request.POST)
+    dialect = request.POST.get("dialect", host.publish_dialect)
+    path = form.cleaned_data["path"] if form.is_valid() and "path" in request.POST else host.publish_path
+    try:
+        if form.is_valid():
+            gpu_services.save_target(host=host, path=path, dialect=dialect, adopt=False, actor=actor_of(request))
+            return go_to(request, reverse("models:config-show", args=[slug]))
+    except Refused as error:
+        form.take_refusal(error)
+    return _config_page(request, get_host(slug), selectors.latest_candidate(host), form, status=422)
+
+
+@require_safe
+@needs(Level.VIEW)
+def config_download(request: Request, slug: str, number: int) -> HttpResponse:
+    host = get_host(slug)
+    revision = selectors.get_revision(host, number)
+    response = HttpResponse(revision.text, content_type="application/yaml; charset=utf-8")
+    name = config_view(host, revision).file_name
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.OPERATE)
+def config_write(request: Request, slug: str, number: int) -> HttpResponse:
+    """Asks first: GET is the question, POST the answer. A file that is not ours is kept unless somebody says so."""
+    host = get_host(slug)
+    revision = selectors.get_revision(host, number)
+    if request.method == "POST":
+        if request.POST.get("adopt") == "1":
+            gpu_services.save_target(
+                host=host,
+                path=host.publish_path,
+                dialect=host.publish_dialect,
+                adopt=True,
+                actor=actor_of(request),
+            )
+            revision = selectors.get_revision(host, number)
+        started = services.start_write(revision=revision, actor=actor_of(request))
+        if not started.created:
+            messages.info(request, "A file is being written already.")
+        return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))
+    last = Job.objects.filter(kind="publish", host=host).first()
+    foreign = bool(last and last.state == State.FAILED and last.error_kind in _ASK_AGAIN)
+    context = {
+        "host": host,
+        "revision": revision,
+        "view": config_view(host, revision),
+        "foreign": foreign,
+        "problem": last.error if last and foreign else "",
+        "may_manage": may(request.user, Level.MANAGE),
+    }
+    return page(request, "config/config_write.html", context)

@@ -1,0 +1,113 @@
+"""What people set about a host: memory, with a version, and the folders that are scanned."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from gpus_app.forms import KEYS, MemoryForm
+from gpus_app.models import Host
+from gpus_app.selectors import get_host, memory_settings
+from gpus_app.services import save_memory_settings
+from models_app import selectors, services
+from models_app.models import Root
+from models_app.pages.host_page import root_rows
+from models_app.pages.memory_page import Conflict, memory_conflict, memory_rows
+from models_app.root_form import RootForm
+from models_app.views.hosts import host_context
+from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.permissions import Level, needs
+from quartermaster_site.errors import EditConflict, Refused
+from quartermaster_site.http import Request, go_to, page
+
+
+def save_memory(request: Request, host: Host, form: MemoryForm) -> Conflict | None:
+    """Store a valid form. Bad values go to the form; after a conflict it carries the new version."""
+    try:
+        save_memory_settings(
+            host=host, values=form.values(), version=form.cleaned_data["version"], actor=actor_of(request)
+        )
+    except Refused as error:
+        form.take_refusal(error)
+    except EditConflict as error:
+        original = {key: request.POST.get(f"was-{key}", "") for key in KEYS}
+        form.data = form.data.copy()
+        form.data["version"] = str(error.version)
+        return memory_conflict(form, error, original)
+    return None
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.VIEW)
+def host_memory(request: Request, slug: str) -> HttpResponse:
+    host = get_host(slug)
+    form = MemoryForm(request.POST or None, memory=memory_settings(host))
+    conflict, status = None, 200
+    if request.method == "POST":
+        if form.is_valid():
+            conflict = save_memory(request, host, form)
+        if form.is_valid() and conflict is None:
+            messages.success(request, "Applied. Plans that change are counted again.")
+            return go_to(request, reverse("models:host-memory", args=[slug]))
+        status = 409 if conflict else 422
+    memory = memory_settings(get_host(slug))
+    context = host_context(request, host) | {
+        "form": form,
+        "memory": memory,
+        "rows": memory_rows(form, memory),
+        "conflict": conflict,
+    }
+    return page(request, "hosts/host_memory.html", context, fragments=["memory-form"], status=status)
+
+
+@require_safe
+@needs(Level.VIEW)
+def host_folders(request: Request, slug: str) -> HttpResponse:
+    return folders_page(request, get_host(slug), RootForm())
+
+
+def folders_page(request: Request, host: Host, form: RootForm, status: int = 200) -> HttpResponse:
+    context = host_context(request, host) | {
+        "form": form,
+        "roots": root_rows(list(selectors.roots(host))),
+        "add_url": reverse("models:root-add", args=[host.slug]),
+    }
+    return page(request, "hosts/host_folders.html", context, status=status)
+
+
+def add_root(request: Request, host: Host, form: RootForm) -> bool:
+    """Add the folder of a form; False when it was refused, with the reason in the form."""
+    if not form.is_valid():
+        return False
+    try:
+        services.add_root(host=host, actor=actor_of(request), **form.cleaned_data)
+    except Refused as error:
+        form.take_refusal(error)
+        return False
+    return True
+
+
+@require_POST
+@needs(Level.MANAGE)
+def root_add(request: Request, slug: str) -> HttpResponse:
+    host, form = get_host(slug), RootForm(request.POST)
+    if not add_root(request, host, form):
+        return folders_page(request, host, form, status=422)
+    messages.success(request, f"{form.cleaned_data['path']} will be scanned with the next scan.")
+    return go_to(request, reverse("models:host-folders", args=[slug]))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.MANAGE)
+def root_remove(request: Request, slug: str, pk: int) -> HttpResponse:
+    """Asks first: GET is the question, POST the answer."""
+    host = get_host(slug)
+    root = get_object_or_404(Root.objects.select_related("host"), pk=pk, host=host)
+    if request.method == "POST":
+        services.remove_root(root=root, actor=actor_of(request))
+        messages.success(request, f"{root.path} is no longer scanned.")
+        return go_to(request, reverse("models:host-folders", args=[slug]))
+    return page(request, "hosts/root_remove.html", {"host": host, "root": root, "count": root.rows.count()})

@@ -1,0 +1,84 @@
+"""Hosts: the list, one host with its devices, its memory, its folders, and what can be asked of it."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.db.models import Count
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from gpus_app import services as gpu_services
+from gpus_app.models import Host
+from gpus_app.selectors import get_host, memory_settings
+from models_app import selectors, services
+from models_app.models import Root
+from models_app.pages.host_page import budget_text, device_bar, device_rows, held_back, host_lines, root_rows
+from models_app.pages.shell import shell_of
+from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.errors import Unavailable
+from quartermaster_site.http import Request, go_to, page
+from quartermaster_site.jobs.services import Started
+
+
+def host_context(request: Request, host: Host) -> dict[str, object]:
+    """What every tab of a host prints."""
+    return {
+        "host": host,
+        "budget": budget_text(host),
+        "budget_text": f"VRAM target {budget_text(host).vram}",
+        "held": held_back(host),
+        "may_operate": may(request.user, Level.OPERATE),
+        "may_edit": may(request.user, Level.EDIT),
+        "may_manage": may(request.user, Level.MANAGE),
+    }
+
+
+@require_safe
+@needs(Level.VIEW)
+def host_list(request: Request) -> HttpResponse:
+    folders = dict(Root.objects.order_by().values_list("host_id").annotate(n=Count("pk")))
+    return page(request, "hosts/host_list.html", {"hosts": host_lines(shell_of(request).hosts, folders)})
+
+
+@require_safe
+@needs(Level.VIEW)
+def host_show(request: Request, slug: str) -> HttpResponse:
+    host = get_host(slug)
+    request.session["host"] = host.slug
+    context = host_context(request, host) | {
+        "devices": device_rows(host),
+        "bar": device_bar(host),
+        "memory": memory_settings(host),
+        "roots": root_rows(list(selectors.roots(host))),
+    }
+    return page(request, "hosts/host_detail.html", context, fragments=["devices"])
+
+
+def _started(request: Request, started: Started) -> HttpResponse:
+    """To the job; says so when the same work was under way already."""
+    if not started.created:
+        messages.info(request, "This is already queued or running.")
+    return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))
+
+
+@require_POST
+@needs(Level.OPERATE)
+def host_scan(request: Request, slug: str) -> HttpResponse:
+    return _started(request, services.start_scan(host=get_host(slug), actor=actor_of(request)))
+
+
+@require_POST
+@needs(Level.OPERATE)
+def host_probe(request: Request, slug: str) -> HttpResponse:
+    return _started(request, gpu_services.start_probe(host=get_host(slug), actor=actor_of(request)))
+
+
+@require_POST
+@needs(Level.OPERATE)
+def host_plan(request: Request, slug: str) -> HttpResponse:
+    started = gpu_services.request_plan(host=get_host(slug), actor=actor_of(request))
+    if started is None:
+        raise Unavailable("The queue does not take messages: planning waits until it does.")
+    return _started(request, started)

@@ -1,0 +1,46 @@
+"""The files of a model and the facts of its header."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from models_app import selectors, services
+from models_app.pages.file_page import fact_rows, file_rows, read_note
+from models_app.pages.model_head import model_head, model_notes
+from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.http import Request, go_to, page
+
+
+@require_safe
+@needs(Level.VIEW)
+def model_files(request: Request, pk: int) -> HttpResponse:
+    detail = selectors.model_detail(selectors.get_row(pk))
+    query = request.GET.get("q", "").strip()[:200]
+    facts = fact_rows(detail.facts, query)
+    context = {
+        "head": model_head(detail, "models:model-files"),
+        "notes": model_notes(detail),
+        "files": file_rows(detail),
+        "missing": ", ".join(str(number) for number in detail.found.missing_shards),
+        "warnings": detail.header.warnings if detail.header else (),
+        "facts": facts,
+        "query": query,
+        "hidden_facts": len(detail.facts) - len(facts),
+        "read_note": read_note(detail),
+        "may_reread": may(request.user, Level.OPERATE),
+    }
+    return page(request, "models/model_files.html", context)
+
+
+@require_POST
+@needs(Level.OPERATE)
+def model_reread(request: Request, pk: int) -> HttpResponse:
+    """Asks the host to read this row's files again, whatever is known of them."""
+    started = services.start_reread(row=selectors.get_row(pk), actor=actor_of(request))
+    if not started.created:
+        messages.info(request, "This is already queued or running.")
+    return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))

@@ -1,0 +1,46 @@
+"""The list of models, and one of its rows with another quant chosen."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_safe
+
+from models_app import selectors
+from models_app.models import Root
+from models_app.pages.host_page import held_back
+from models_app.pages.model_list import ModelList
+from models_app.pages.model_row import HostScale, model_item
+from models_app.pages.shell import shell_of
+from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.http import Request, page
+
+
+@require_safe
+@needs(Level.VIEW)
+def model_list(request: Request) -> HttpResponse:
+    wanted = selectors.ModelFilter.from_query(request.GET)
+    hosts = shell_of(request).hosts
+    shown = ModelList(selectors.model_list(wanted), {host.pk: HostScale.of(host) for host in hosts})
+    context = {"list": shown, "filters": wanted, "states": selectors.STATES.items(), "hosts": hosts}
+    host = next((item for item in hosts if item.slug == wanted.host), hosts[0] if len(hosts) == 1 else None)
+    if host is not None and may(request.user, Level.OPERATE):
+        context |= {"scan_host": host, "scan_held": held_back(host)}
+    if not shown.items:
+        context |= _why_empty()
+    return page(request, "models/model_list.html", context, fragments=["models"])
+
+
+def _why_empty() -> dict[str, object]:
+    roots = list(Root.objects.select_related("host"))
+    return {"roots": roots, "never_scanned": all(root.last_scan_at is None for root in roots)}
+
+
+@require_safe
+@needs(Level.VIEW)
+def model_row(request: Request, pk: int) -> HttpResponse:
+    """The row of a model with this quant's figures."""
+    row = selectors.get_row(pk)
+    wanted = selectors.ModelFilter.from_query(request.GET)
+    host = next(host for host in shell_of(request).hosts if host.pk == row.host_id)
+    item = model_item(selectors.group_of(row), HostScale.of(host), wanted, show_host=len(shell_of(request).hosts) > 1)
+    return page(request, "models/model_list.html#row", {"item": item})
