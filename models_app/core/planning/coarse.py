@@ -26,7 +26,7 @@ def coarse_table(header: Header, missing: str) -> ModelTable:
     """The table of a model about which `missing` is not known."""
     model = ModelKeys(header, UNKNOWN)
     blocks = header.block_count if 0 < header.block_count <= MAX_BLOCKS else 0
-    trunk = max(0, blocks - header.nextn_layers)
+    trunk = blocks - header.nextn_layers if header.nextn_layers < blocks else blocks
     caches = tuple(_cache(model, index) for index in range(trunk))
     layers, parts, nextn = _weights(header, blocks, trunk)
     embedding = header.embedding_length if header.embedding_length <= MAX_WIDTH else 0
