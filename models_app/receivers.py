@@ -24,8 +24,11 @@ class ScanReceiver(Receiver):
         results.store_scan_batch(job=job, data=data)
 
     def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
+        host = job.host
+        if host is None:
+            return {}
         summary = results.finish_scan(job=job, data=data, partial=partial)
-        transaction.on_commit(lambda: request_plan(host=job.host, actor=Actor(user=job.started_by), parent=job))
+        transaction.on_commit(lambda: request_plan(host=host, actor=Actor(user=job.started_by), parent=job))
         return summary
 
 
@@ -45,7 +48,7 @@ class PublishReceiver(Receiver):
         if partial:
             note_failed(job=job, reason="cancelled before anything was written")
             return {}
-        result = {
+        result: dict[str, Any] = {
             "path": untrusted.path(data.get("path", ""), "path"),
             "sha256": untrusted.text(data.get("sha256", ""), "sha256", 64),
             "backup": untrusted.path(data.get("backup", ""), "backup"),
@@ -55,7 +58,7 @@ class PublishReceiver(Receiver):
         return result
 
     def failed(self, job: Job) -> None:
-        note_failed(job=job, reason=job.error)
+        note_failed(job=job, reason=job.error or "cancelled before anything was written")
 
 
 def _entry(value: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ temporary folder.
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from pathlib import Path
@@ -14,8 +15,6 @@ from time import monotonic
 from typing import Any
 
 from kombu.transport import TRANSPORT_ALIASES, filesystem
-from kombu.utils.encoding import str_to_bytes
-from kombu.utils.json import dumps
 
 FOLDERS = ("queue", "taken", "control")
 
@@ -23,11 +22,11 @@ FOLDERS = ("queue", "taken", "control")
 class Channel(filesystem.Channel):
     """A channel whose messages are written under another name first."""
 
-    def _put(self, queue: str, payload: Any, **kwargs: Any) -> None:
+    def _put(self, queue: str, payload: Any, **kwargs: Any) -> None:  # type: ignore[override]
         folder = Path(self.data_folder_out)
         name = f"{round(monotonic() * 1000):013d}_{uuid.uuid4()}.{queue}.msg"
         draft = folder / f"{uuid.uuid4()}.draft"
-        draft.write_bytes(str_to_bytes(dumps(payload)))
+        draft.write_bytes(json.dumps(payload).encode())
         os.replace(draft, folder / name)
 
 

@@ -6,11 +6,11 @@ import os
 from typing import Any
 
 from celery import Celery
-from kombu import Exchange, Queue
+from kombu.entity import Exchange, Queue
 
 from quartermaster_site import broker, env
+from quartermaster_site.jobs.kinds import CONTROL_QUEUE
 
-CONTROL_QUEUE = "control"
 HOST_MODULES = ("models_app.host_tasks", "gpus_app.host_tasks", "quartermaster_site.jobs.host_tasks")
 CONTROL_MODULES = ("quartermaster_site.jobs.tasks", "gpus_app.tasks", "models_app.tasks")
 SWEEP_SECONDS = 30.0
@@ -22,7 +22,8 @@ def host_queue(slug: str) -> str:
 
 def _queue(name: str) -> Queue:
     """A queue with an exchange and a key of its own; Celery would otherwise bind it to the default queue's."""
-    return Queue(name, Exchange(name, type="direct"), routing_key=name)
+    exchange = Exchange(name, type="direct")  # type: ignore[no-untyped-call]
+    return Queue(name, exchange, routing_key=name)  # type: ignore[no-untyped-call]
 
 
 def _broker() -> dict[str, Any]:

@@ -22,6 +22,7 @@ def render_error(request: HttpRequest, status: int, title: str, message: str, **
     reference = getattr(request, "request_id", "")
     context = {"status": status, "title": title, "message": message, "reference": reference, **extra}
     fragment = hasattr(request, "htmx") and wants_fragment(request)
+    body: str
     try:
         body = render_to_string("error.html#error-panel" if fragment else "error.html", context)
     except TemplateDoesNotExist:

@@ -73,7 +73,7 @@ def _row_counts() -> dict[int, Mapping[str, int]]:
     planned = Q(plans__isnull=False, plans__skip_reason="")
     found = (
         Row.objects.order_by()
-        .values("host_id")
+        .values_list("host_id")
         .annotate(
             models=Count("id", distinct=True),
             served=Count("id", filter=planned, distinct=True),
@@ -81,10 +81,10 @@ def _row_counts() -> dict[int, Mapping[str, int]]:
             offline=Count("id", filter=away, distinct=True),
         )
     )
-    names = ("models", "served", "with_warnings", "offline")
+    names = ("models", "served", "with_warnings", "offline", "not_served")
     return {
-        item["host_id"]: {**{name: item[name] for name in names}, "not_served": item["models"] - item["served"]}
-        for item in found
+        host: dict(zip(names, (models, served, warned, offline, models - served), strict=True))
+        for host, models, served, warned, offline in found
     }
 
 

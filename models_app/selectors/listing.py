@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.db.models import Count, Prefetch, Q, QuerySet
 
-from models_app.core.discovery.roots import CATEGORIES
+from models_app.core.fields.choices import CATEGORIES
 from models_app.models import Override, Row, StoredPlan
 
 PAGE_SIZE = 100

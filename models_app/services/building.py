@@ -36,7 +36,7 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
 
     A job that a later one has overtaken stores nothing: the later one saw everything that this one saw.
     """
-    host = hosts().get(pk=job.host_id)
+    host = hosts().get(jobs=job)
     rows = list(Row.objects.filter(host=host).exclude(state=Row.State.MISSING))
     if not rows and not host.revisions.exists():
         return {"models": 0}

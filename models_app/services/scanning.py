@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ntpath
 import posixpath
-from typing import Any
 from collections.abc import Sequence
+from typing import Any
 
 from django.db import IntegrityError, transaction
 

@@ -9,13 +9,12 @@ from typing import Any, Concatenate, ParamSpec
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 
 from quartermaster_site.access.models import Account, Role
 from quartermaster_site.errors import NotAllowed
 
 P = ParamSpec("P")
-View = Callable[Concatenate[Any, P], HttpResponse]
 
 
 class Level(IntEnum):
@@ -48,7 +47,7 @@ def level_of(user: AbstractBaseUser | AnonymousUser) -> Level:
     if not user.is_authenticated or not user.is_active:
         return Level.NONE
     try:
-        account: Account = user.account  # type: ignore[union-attr]
+        account: Account = user.account  # type: ignore[attr-defined]
     except Account.DoesNotExist:
         return Level.VIEW
     return ROLE_LEVELS[Role(account.role)]
@@ -64,12 +63,14 @@ def require(user: AbstractBaseUser | AnonymousUser, level: Level) -> None:
         raise NotAllowed(f"This needs {_NEEDED[level]}. An administrator can give it to you under Users.")
 
 
-def needs(level: Level) -> Callable[[View[P]], View[P]]:
+def needs(
+    level: Level,
+) -> Callable[[Callable[Concatenate[Any, P], HttpResponse]], Callable[Concatenate[Any, P], HttpResponse]]:
     """A view decorator: `@needs(Level.OPERATE)`."""
 
-    def decorate(view: View[P]) -> View[P]:
+    def decorate(view: Callable[Concatenate[Any, P], HttpResponse]) -> Callable[Concatenate[Any, P], HttpResponse]:
         @wraps(view)
-        def checked(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        def checked(request: Any, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
             require(request.user, level)
             return view(request, *args, **kwargs)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from quartermaster_site.celery import CONTROL_QUEUE, app, host_queue
+from quartermaster_site.celery import app
+from quartermaster_site.jobs.kinds import CONTROL_QUEUE
 
-__all__ = ["CONTROL_QUEUE", "host_queue", "send"]
+__all__ = ["CONTROL_QUEUE", "send"]
 
 
 def send(task: str, queue: str, **arguments: Any) -> None:

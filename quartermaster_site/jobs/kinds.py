@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+CONTROL_QUEUE = "control"
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:

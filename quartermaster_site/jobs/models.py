@@ -64,6 +64,8 @@ class Job(models.Model):
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children")
     retry_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="retries")
     created_at = models.DateTimeField(default=timezone.now)
+    queued_at = models.DateTimeField(default=timezone.now)
+    """Since when a worker could have taken it; waiting for the host does not count."""
     started_at = models.DateTimeField(null=True, blank=True)
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -95,6 +97,19 @@ class Job(models.Model):
     @property
     def is_finished(self) -> bool:
         return self.state not in UNFINISHED
+
+    @property
+    def queue(self) -> str:
+        """Where its task goes: the host's own queue, or the control side's."""
+        on_host = kinds.BY_SLUG[self.kind].on_host
+        return self.host.queue if on_host and self.host else kinds.CONTROL_QUEUE
+
+    @property
+    def waits_for(self) -> str:
+        """Why it cannot begin yet, in words; "" when a worker may take it."""
+        if not kinds.BY_SLUG[self.kind].on_host or self.host is None or self.host.is_reachable:
+            return ""
+        return f"{self.host} is {'not seen yet' if self.host.state == 'never' else self.host.state}"
 
     @property
     def label(self) -> str:

@@ -15,6 +15,7 @@ from quartermaster_site.access.permissions import Level, may, require
 from quartermaster_site.errors import NotAllowed, Refused
 from quartermaster_site.jobs import connection, dispatch, kinds, outcomes
 from quartermaster_site.jobs.models import UNFINISHED, Job, State
+from quartermaster_site.jobs.receiving import receiver_of
 
 MARK_TASK = "quartermaster_site.jobs.host_tasks.leave_cancel_mark"
 
@@ -71,8 +72,8 @@ def start_again(job: Job, *, automatic: bool = False, actor: Actor | None = None
 def _queue(job: Job) -> Started:
     kind = kinds.BY_SLUG[job.kind]
     job.token = secrets.token_urlsafe(24)
-    if kind.on_host and not job.host.is_reachable:
-        job.state, job.state_reason = State.WAITING, f"{job.host} is {_state_word(job.host.state)}"
+    if job.waits_for:
+        job.state, job.state_reason = State.WAITING, job.waits_for
     try:
         with transaction.atomic():
             job.save(force_insert=True)
@@ -85,18 +86,15 @@ def _queue(job: Job) -> Started:
     return Started(job, created=True)
 
 
-def _state_word(state: str) -> str:
-    return "not seen yet" if state == "never" else state
-
-
 def _send(job: Job, kind: kinds.Kind) -> None:
+    arguments: dict[str, Any] = {"job": job.pk}
+    if kind.on_host:
+        arguments |= {"token": job.token, "inputs": job.inputs}
     try:
-        if kind.on_host:
-            dispatch.send(kind.task, job.host.queue, job=job.pk, token=job.token, inputs=job.inputs)
-        else:
-            dispatch.send(kind.task, dispatch.CONTROL_QUEUE, job=job.pk)
+        dispatch.send(kind.task, job.queue, **arguments)
     except connection.BROKER_ERRORS as error:
         outcomes.fail(job, error_kind="Broker", error=f"The task could not be queued: {error}", advice="Try again.")
+        receiver_of(job).failed(job)
 
 
 def may_cancel(user: Any, job: Job) -> bool:
@@ -120,9 +118,10 @@ def cancel_job(*, job: Job, actor: Actor) -> Job:
         else:
             job.state = State.CANCELLED
             outcomes.close(job)
+            receiver_of(job).failed(job)
         record(actor, "job.cancel", subject=job, host_slug=job.host.slug if job.host else "")
         if kinds.BY_SLUG[job.kind].on_host:
-            transaction.on_commit(lambda: dispatch.send(MARK_TASK, job.host.queue, job=job.pk))
+            transaction.on_commit(lambda: dispatch.send(MARK_TASK, job.queue, job=job.pk))
     return job
 
 

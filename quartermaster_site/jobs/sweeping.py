@@ -44,15 +44,15 @@ def lose_all(host: Any) -> None:
 
 def _look_at_unstarted(job: Job) -> None:
     """A queued job waits while its host is away; one that a busy host can't have is not lost."""
-    host_is_there = job.host is None or not kinds.BY_SLUG[job.kind].on_host or job.host.is_reachable
-    state, reason = (State.QUEUED, "") if host_is_there else (State.WAITING, f"{job.host} is {job.host.state}")
+    reason = job.waits_for
+    state = State.WAITING if reason else State.QUEUED
     if state != job.state:
         Job.objects.filter(pk=job.pk, state=job.state).update(
-            state=state, state_reason=reason, created_at=timezone.now() if host_is_there else job.created_at
+            state=state, state_reason=reason, queued_at=timezone.now()
         )
         return
     busy = Job.objects.filter(host=job.host, state__in=[State.RUNNING, State.CANCELLING]).exists()
-    if host_is_there and not busy and timezone.now() - job.created_at > UNCLAIMED_AFTER:
+    if not reason and not busy and timezone.now() - job.queued_at > UNCLAIMED_AFTER:
         _lose(job.pk, _UNCLAIMED)
 
 

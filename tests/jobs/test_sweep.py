@@ -60,7 +60,7 @@ def test_queued_work_waits_while_its_host_is_away(make_job, host, sent):
 
 
 def test_work_that_nobody_takes_is_lost(make_job, sent):
-    job = make_job(created_at=ago(minutes=11))
+    job = make_job(queued_at=ago(minutes=11))
     sweep()
     job.refresh_from_db()
     assert job.state == State.LOST
@@ -69,7 +69,7 @@ def test_work_that_nobody_takes_is_lost(make_job, sent):
 
 def test_a_busy_host_lets_work_queue(make_job, sent):
     make_job(state=State.RUNNING, kind="browse", heartbeat_at=timezone.now())
-    job = make_job(created_at=ago(minutes=11))
+    job = make_job(queued_at=ago(minutes=11))
     sweep()
     job.refresh_from_db()
     assert job.state == State.QUEUED
