@@ -29,10 +29,3 @@ def header_of(kv: Mapping[str, object], tensors: Iterable[Tensor] = (), path: st
     raw = b"".join(head)
     raw += bytes(-len(raw) % ALIGNMENT)
     return read_gguf(io.BytesIO(raw), len(raw) + offset, path)
-
-
-def zoo_header(name: str) -> Header:
-    """The header of a model of the zoo, as one file whatever its shards."""
-    built, recipe = zoo.build(name)
-    kv = {"general.architecture": built.arch, "general.type": "model", **built.kv}
-    return header_of(kv, zoo.typed_tensors(built, recipe), f"{name}.gguf")

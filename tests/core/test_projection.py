@@ -16,7 +16,7 @@ from models_app.core.planning.projection import project
 from models_app.core.planning.table import model_table
 from models_app.core.planning.weight_placement import split_units
 from models_app.core.units import MIB
-from tests.gguf_memory import header_of, zoo_header
+from tests.gguf_memory import header_of
 
 
 def keys(architecture, **facts):
@@ -35,9 +35,10 @@ def context_mib(table, ctx, **launch):
     return context_bytes(table, wanted, geometry(wanted, table.window), 0, table.trunk).total / MIB
 
 
-@functools.cache
-def zoo_table(name):
-    return model_table(zoo_header(name))
+@pytest.fixture(scope="session")
+def zoo_table(zoo_header):
+    """`zoo_table("qwen3-8b-q4_k_m")`, each built once."""
+    return functools.cache(lambda name: model_table(zoo_header(name)))
 
 
 LLAMA = model("llama", block_count=8, attention__head_count_kv=4, attention__key_length=64, attention__value_length=64)
@@ -107,7 +108,7 @@ def test_context_by_hand(table, ctx, ubatch, mib):
         ("nomic-embed-text-v1.5-f16", 2048, {}, 0),
     ],
 )
-def test_context_of_known_models(name, ctx, launch, mib):
+def test_context_of_known_models(zoo_table, name, ctx, launch, mib):
     assert context_mib(zoo_table(name), ctx, **launch) == mib
 
 
@@ -157,7 +158,7 @@ def test_without_flash_attention_every_v_is_as_wide_as_the_widest():
     assert context_mib(table, 1024, flash_attn=False) == 1024 * ((512 + 256) + (512 + 512)) * 2 / MIB
 
 
-def test_state_does_not_grow_with_the_context_and_is_copied_for_rollback():
+def test_state_does_not_grow_with_the_context_and_is_copied_for_rollback(zoo_table):
     table = zoo_table("qwen35-9b-q4_k_m")
     state = context_bytes(table, Launch(4096), geometry(Launch(4096), 0), 0, table.trunk)
     longer = context_bytes(table, Launch(65536), geometry(Launch(65536), 0), 0, table.trunk)
@@ -213,7 +214,7 @@ def test_every_unit_goes_somewhere(blocks, layers, shares):
         ("qwen3-30b-a3b-q4_k_m", {"cpu_moe_layers": 48}, 80.0, 344.8),
     ],
 )
-def test_compute_by_hand(name, launch, server, everything):
+def test_compute_by_hand(zoo_table, name, launch, server, everything):
     for outputs, wanted in (("server", server), ("all", everything)):
         use = project(zoo_table(name), Launch(32768, outputs=outputs, **launch))
         assert use.devices[0].compute_bytes / MIB == pytest.approx(wanted, abs=0.2)
@@ -231,13 +232,13 @@ def test_compute_by_hand(name, launch, server, everything):
         ("glm45-air-ud_q2", {"cpu_moe_layers": 47, "ubatch": 2048, "type_k": "q8_0", "type_v": "q8_0"}, 996.1),
     ],
 )
-def test_what_cuda_adds(name, launch, mib):
+def test_what_cuda_adds(zoo_table, name, launch, mib):
     wanted = Launch(32768, **launch)
     assert project(zoo_table(name), wanted, cuda=True).devices[0].compute_bytes / MIB == pytest.approx(mib, rel=0.03)
     assert project(zoo_table(name), wanted).devices[0].compute_bytes / MIB < mib
 
 
-def test_experts_move_to_the_host_before_their_layer_does():
+def test_experts_move_to_the_host_before_their_layer_does(zoo_table):
     table = zoo_table("glm45-air-ud_q2")
     everything, moved = project(table, Launch(4096)), project(table, Launch(4096, cpu_moe_layers=10))
     experts = table.sums.expert_bytes[10]
@@ -254,12 +255,12 @@ def test_the_cache_can_stay_on_the_host():
     assert use.host.context_bytes == 64 * MIB
 
 
-def test_without_devices_everything_is_on_the_host():
+def test_without_devices_everything_is_on_the_host(zoo_table):
     table = zoo_table("qwen3-8b-q4_k_m")
     assert project(table, Launch(4096, devices=0)).host == project(table, Launch(4096, gpu_layers=0)).host
 
 
-def test_shared_caches_cut_by_a_boundary_are_copied():
+def test_shared_caches_cut_by_a_boundary_are_copied(zoo_table):
     table = zoo_table("gemma4-e4b-q4_k_m")
     whole = project(table, Launch(32768, gpu_layers=21)).devices[0]
     cut = project(table, Launch(32768, gpu_layers=18)).devices[0]
@@ -353,7 +354,7 @@ NAMES = st.sampled_from(
 
 @settings(deadline=None)
 @given(NAMES, LAUNCHES)
-def test_what_holds_for_every_launch(name, launch):
+def test_what_holds_for_every_launch(zoo_table, name, launch):
     table = zoo_table(name)
     use = project(table, launch)
     assert use == project(table, launch)
@@ -372,7 +373,7 @@ def test_what_holds_for_every_launch(name, launch):
 
 @settings(deadline=None)
 @given(NAMES, LAUNCHES, st.integers(1, 100_000))
-def test_a_device_never_needs_less_for_more_context(name, launch, more):
+def test_a_device_never_needs_less_for_more_context(zoo_table, name, launch, more):
     table = zoo_table(name)
     longer = Launch(
         **{**{field: getattr(launch, field) for field in launch.__slots__}, "ctx_tokens": launch.ctx_tokens + more}
