@@ -53,7 +53,7 @@ KV_PAIR = "kv-pair"
 OWN = "own"
 """Never inherited: the variant's own, or automatic."""
 MODEL_ONLY = "model"
-"""Not on a variant: the model's value holds for every profile."""
+"""The model's value holds for every profile. Only the vision twin reads a variant's own (`mmproj`)."""
 
 _CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 

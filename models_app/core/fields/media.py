@@ -37,7 +37,7 @@ def _component(key: str, label: str) -> Field:
 
 
 def _switch(
-    key: str, label: str, text: str, classes: tuple[str, ...] = DIFFUSION, knobs: tuple[str, ...] = ()
+    key: str, label: str, text: str, classes: tuple[str, ...] = DIFFUSION, knobs: tuple[str, ...] | None = None
 ) -> Field:
     return Field(
         key=key,
@@ -50,7 +50,7 @@ def _switch(
         on_variant=True,
         inherit=SET_WINS,
         image_inherit=SET_WINS,
-        knobs=knobs or (key,),
+        knobs=(key,) if knobs is None else knobs,
         help=text,
     )
 
@@ -101,7 +101,7 @@ COMPONENTS = (
 )
 
 GENERATION = (
-    _switch("refEdit", "Edits reference images", "Blank: by name.", classes=("image",)),
+    _switch("refEdit", "Edits reference images", "Blank: by name.", classes=("image",), knobs=()),
     _switch(
         "llmVision", "Vision input of the encoder", "Blank: by name.", classes=("image",), knobs=("llmVisionPath",)
     ),

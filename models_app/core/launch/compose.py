@@ -52,7 +52,7 @@ def compose(table: FlagTable, lines: Sequence[str], text: str, rules: str = POSI
     if not custom_lines:
         return Composition(tuple(lines), _tokens_of(table, lines, rules), generated=generated, custom=text)
     try:
-        words = read_words(table, split_command(text, rules))
+        argv = split_command(text, rules)
     except LaunchError as error:
         return Composition(
             (*lines, *custom_lines),
@@ -61,7 +61,10 @@ def compose(table: FlagTable, lines: Sequence[str], text: str, rules: str = POSI
             custom=text,
             error=str(error),
         )
+    words = read_words(table, argv)
     owned = owned_by(words)
+    if _splits_differently(custom_lines, argv, rules):
+        custom_lines = [join_tokens(argv)]
     kept: list[str] = []
     tokens: list[ArgToken] = []
     for line in lines:
@@ -73,6 +76,14 @@ def compose(table: FlagTable, lines: Sequence[str], text: str, rules: str = POSI
     return Composition(
         (*kept, *custom_lines), tuple(tokens), owned, generated, text, warnings=inline_warnings(table, words)
     )
+
+
+def _splits_differently(lines: list[str], argv: list[str], rules: str) -> bool:
+    """Whether taking the comments and line joins out changed a word: a quote or an escape that spans lines."""
+    try:
+        return split_command("\n".join(lines), rules) != argv
+    except LaunchError:
+        return True
 
 
 def inline_warnings(table: FlagTable, words: Iterable[Word]) -> tuple[str, ...]:

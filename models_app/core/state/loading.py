@@ -43,11 +43,12 @@ def load_state(
     document: Document, sidecar: Sidecar, *, models_dir: str = "", measured: Measured | None = None
 ) -> LoadedState:
     """The whole load sequence. `document` is the parsed generate file: `settings` and `overrides`."""
-    rows = document.get("overrides") or []
+    rows = [] if document.get("overrides") is None else document["overrides"]
     if not isinstance(rows, list):
         raise SettingsError("overrides: expected a list")
     file_rows = [override_from_mapping(row) for row in rows]
-    settings = load_settings(document.get("settings") or {}, sidecar, models_dir=models_dir, measured=measured)
+    own = {} if document.get("settings") is None else document["settings"]
+    settings = load_settings(own, sidecar, models_dir=models_dir, measured=measured)
     return LoadedState(settings, merge_overrides(sidecar.overrides, file_rows))
 
 
