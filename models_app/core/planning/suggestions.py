@@ -18,7 +18,7 @@ def suggestions_of(table: ModelTable, planned: PlannedLaunch) -> tuple[str, ...]
         return ()
     asked = replace(planned.wishes.question, ctx=None, gpu_layers=None, cpu_moe_layers=None)
     fitter = Fitter(table, asked, planned.room)
-    found = [] if planned.verdict == FITS else _for_more_on_the_gpu(planned, fitter)
+    found = [_longer_window(planned, fitter)] if planned.verdict == FITS else _for_more_on_the_gpu(planned, fitter)
     found.append(_smaller_cache(planned, fitter))
     return tuple(text for text in found if text)
 
@@ -60,6 +60,18 @@ def _shorter_window(planned: PlannedLaunch, fitter: Fitter) -> str:
         return ""
     saved = _context_bytes(planned) * (now - reached) // now
     return f"Fits on the GPU with {gib(saved)} fewer of context: at {reached:,} tokens."
+
+
+def _longer_window(planned: PlannedLaunch, fitter: Fitter) -> str:
+    """What the wanted window would cost, where everything is on the GPU and the window is short for it."""
+    answer, wanted = planned.answer, fitter.question.wanted_tokens
+    short = answer.limit == "vram" and answer.placement.ctx_tokens < wanted
+    if not short or fitter.table.is_moe or not planned.wishes.budget.device_bytes:
+        return ""
+    everything = fitter.all_layers
+    ladder = [Step(layers, 0) for layers in range(everything, -1, -1)]
+    rung = fitter.first_fitting(wanted, answer.pair, ladder)
+    return f"{wanted:,} tokens would fit with {rung} of {everything} layers in RAM." if rung else ""
 
 
 def _smaller_cache(planned: PlannedLaunch, fitter: Fitter) -> str:
