@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from models_app.core.catalog import Row
+from models_app.core.fields.choices import MODEL_CLASSES
+from models_app.core.launch.backends import kind_of
 from models_app.core.launch.flag_table import FlagTable, read_words, row
 from models_app.core.launch.help import parse_help, suggest
 from models_app.core.launch.launchers import LAUNCHERS, launcher_of
@@ -128,9 +130,18 @@ def test_suggestions_are_stable_and_few():
     assert suggest(LLAMA, "--" + "x" * 100_000) == ()
 
 
-def test_launchers_are_one_per_kind():
-    kinds = [launcher.kind for launcher in LAUNCHERS]
-    assert len(set(kinds)) == len(kinds)
-    assert launcher_of("llama").accepts("llm")
-    assert not launcher_of("llama").accepts("llm", "hf")
+@pytest.mark.parametrize("launcher", LAUNCHERS, ids=lambda launcher: launcher.kind)
+def test_launchers_are_sound(launcher):
+    kind = kind_of(launcher.kind)
+    assert kind is not None
+    assert kind.name == launcher.kind
+    assert launcher_of(launcher.kind) is launcher
+    assert set(launcher.classes) <= set(MODEL_CLASSES)
+    assert launcher.health_path.startswith("/")
+    for model_class in launcher.classes:
+        assert launcher.accepts(model_class, "gguf")
+        assert not launcher.accepts(model_class, "hf")
+
+
+def test_engines_that_nothing_starts_have_no_launcher():
     assert launcher_of("unheard-of") is None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from models_app.core.catalog import Header, Placement, Row
 from models_app.core.launch.backends import executable
 from models_app.core.launch.compose import Composition, compose
+from models_app.core.launch.launcher import Launcher
 from models_app.core.launch.llama_advanced import advanced_lines
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.lora import lora_lines
@@ -270,4 +271,13 @@ _PARTS: tuple[Callable[[LlamaLaunch], list[str]], ...] = (
     _files,
     _advanced,
     _adapters,
+)
+
+LAUNCHER = Launcher(
+    kind="llama",
+    classes=("llm", "embedding", "decision"),
+    formats=("gguf",),
+    health_path="/health",
+    table=LLAMA,
+    command=llama_command,
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from models_app.core.catalog import Row
 from models_app.core.launch.backends import executable_word
 from models_app.core.launch.compose import Composition, compose
+from models_app.core.launch.launcher import Launcher
 from models_app.core.launch.macros import PORT
 from models_app.core.launch.numbers import number_text
 from models_app.core.launch.ownership import custom_text
@@ -203,3 +204,14 @@ def _generation(launch: DiffusionLaunch) -> list[str]:
         position = sum(1 for flag, value in numbers[:2] if value > 0)
         defaults.insert(position, f"--sampling-method {quote(sampler)}")
     return lines + defaults
+
+
+LAUNCHER = Launcher(
+    kind="sd",
+    classes=("image", "video"),
+    formats=("gguf", "safetensors"),
+    # The server has no health route; its root answers once the model is loaded.
+    health_path="/",
+    table=SD,
+    command=sd_command,
+)

@@ -13,6 +13,8 @@ WINDOWS = "windows"
 
 _PLAIN = re.compile(r"[^\s\"'\\]+")
 _ESCAPED = re.compile(r"\"|\\(?=[\"\\]|$)")
+_SPECIAL = re.compile(r"[\"'\\#]|[^\t\n -~]")
+"""What needs more than splitting at blanks; most lines hold none of it."""
 _BLANKS = " \t\r\n\v\f"
 
 
@@ -59,6 +61,8 @@ def command_lines(text: str) -> list[str]:
 
 def split_command(text: str, rules: str = POSIX) -> list[str]:
     """The words of a launch text. Raises `LaunchError` for an open quote and for a text without a word."""
+    if not _SPECIAL.search(text) and text.strip():
+        return text.split()
     joined = "\n".join(
         f"{line.strip()[:-1]} " if line.strip().endswith("\\") else line
         for line in text.split("\n")
