@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models_app.core.errors import SettingsError
-from models_app.core.export.ensure import Target, ensure, load_map, would_change, write_atomically
+from models_app.core.export.ensure import Target, ensure, load_map, would_change
 from models_app.core.fields import OVERRIDE_FIELDS, VARIANT_FIELDS
 from models_app.core.settings import (
     ApiKey,
@@ -412,16 +412,6 @@ def test_a_broken_file_is_named(target):
     target.sidecar_file.write_text("a: [")
     with pytest.raises(SettingsError, match="quartermaster-overrides"):
         ensure(target, lambda state: "")
-
-
-def test_atomic_writes_keep_the_mode_and_leave_nothing(tmp_path):
-    path = tmp_path / "a"
-    path.write_text("old")
-    path.chmod(0o640)
-    write_atomically(path, b"new")
-    assert path.read_text() == "new"
-    assert path.stat().st_mode & 0o777 == 0o640
-    assert [item.name for item in tmp_path.iterdir()] == ["a"]
 
 
 def test_settings_take_a_given_zero():

@@ -6,8 +6,6 @@ must not cost anybody's settings.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ import yaml
 
 from models_app.core.errors import SettingsError
 from models_app.core.export.load import LoadError, decode, load
+from models_app.core.export.target import write_companion, write_target
 from models_app.core.state import digest
 from models_app.core.state.edits import prune_overrides
 from models_app.core.state.loading import LoadedState, Measured, load_state
@@ -78,30 +77,14 @@ def ensure(
         inputs = _read(target, measured)
         if _up_to_date(target, inputs):
             return Ensured(False, inputs.digest, pruned)
-        write_atomically(target.output, generate(inputs.state).encode())
-        write_atomically(target.digest_file, f"{inputs.digest}\n".encode())
+        write_target(str(target.output), generate(inputs.state))
+        write_companion(str(target.digest_file), f"{inputs.digest}\n")
         return Ensured(True, inputs.digest, pruned)
 
 
 def would_change(target: Target, *, measured: Measured | None = None) -> bool:
     """Would `ensure` generate? Neither generates nor prunes."""
     return not _up_to_date(target, _read(target, measured))
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Writes beside the file, then renames over it; an existing file keeps its mode."""
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def load_map(path: Path, content: bytes) -> dict[str, Any]:
@@ -166,7 +149,7 @@ def _prune(target: Target, measured: Measured | None) -> tuple[str, ...]:
 
 def write_sidecar(path: Path, sidecar: Sidecar) -> None:
     text = yaml.safe_dump(sidecar_to_mapping(sidecar), sort_keys=False, allow_unicode=True)
-    write_atomically(path, text.encode())
+    write_companion(str(path), text)
 
 
 def _is_gone(path: str) -> bool:
