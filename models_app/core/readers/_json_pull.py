@@ -15,13 +15,18 @@ from typing import BinaryIO
 
 _CHUNK_BYTES = 1 << 16
 _MAX_DEPTH = 256
-_MAX_TOKENS = 1 << 20
+_MAX_TOKENS = 600_000
 _MAX_NAME_CHARACTERS = 1 << 20
 _BLANK = re.compile(r"[ \t\n\r]*+")
 _SCALAR = re.compile(r'[^"\[\]{},:\s]++')
 _STRING_RUN = re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL)
-_NESTED_RUN = re.compile(r'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"|\[[^"\[\]{}]*+\])*+', re.DOTALL)
+_NESTED_RUN = re.compile(r'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"|\[[^"\[\]{}]*+\]|\{[^"\[\]{}]*+\})*+', re.DOTALL)
 """Inside a value: everything up to the next bracket that opens or closes something deeper. No pattern steps back."""
+
+
+_PLAIN_NAME = re.compile(r'[ \t\n\r]*+"([^"\\\x00-\x1f]*+)"[ \t\n\r]*+:')
+_PLAIN_STRING = re.compile(r'"([^"\\\x00-\x1f]*+)"')
+"""The usual spelling, in one look; anything else is taken apart."""
 
 
 class JsonPullError(ValueError):
@@ -54,9 +59,13 @@ class JsonPull:
             self._pos += 1
             return
         while True:
-            if self._peek() != '"':
-                raise JsonPullError("a member name was expected")
-            yield self._name()
+            plain = _PLAIN_NAME.match(self._text, self._pos)
+            if plain is not None:
+                self._pos = plain.end()
+                self._count(1)
+                yield plain[1]
+            else:
+                yield self._name()
             if self._expect(",}") == "}":
                 return
 
@@ -73,6 +82,9 @@ class JsonPull:
 
     def value(self, limit: int = 1 << 16) -> object:
         """The value at the cursor, SKIPPED when its text is longer than `limit` characters."""
+        plain = self.match(_PLAIN_STRING)
+        if plain is not None:
+            return plain[1] if len(plain[1]) <= limit else SKIPPED
         raw = self._walk(limit)
         if raw is None:
             return SKIPPED
@@ -91,6 +103,8 @@ class JsonPull:
             raise JsonPullError("text after the end")
 
     def _name(self) -> str:
+        if self._peek() != '"':
+            raise JsonPullError("a member name was expected")
         while True:
             try:
                 name, end = scanstring(self._text, self._pos + 1, True)

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Mapping
 
 from models_app.core.catalog import TensorInfo, WeightTable
-from models_app.core.readers.limits import MAX_INTEGER
+from models_app.core.readers.limits import MAX_EXTRA_KEY_BYTES, MAX_INTEGER
 from models_app.core.readers.tensor_types import tensor_bytes
 from models_app.core.readers.weights import WeightTally
 
@@ -70,7 +70,7 @@ class TensorScan:
             self.total_bytes += size_bytes
             if "_exps" in name:
                 self._expert_bytes += size_bytes
-        self._tally.add(TensorInfo(name, shape, type_id, size_bytes))
+        self._tally.add(TensorInfo(name[:MAX_EXTRA_KEY_BYTES], shape, type_id, size_bytes))
         self._note_signs(name.removeprefix(_PREFIX), name, shape)
         if name in (TOKEN_TABLE, OUTPUT, HF_TOKEN_TABLE):
             self._table_elements.setdefault(name, elements)
