@@ -12,14 +12,23 @@ from typing import Any
 
 import yaml
 
+from gpus_app.core.budget import Budget
+from models_app.core.catalog import Header, Plan, Row
+from models_app.core.discovery.inventory import discover
+from models_app.core.discovery.roots import root_list
+from models_app.core.discovery.walk import list_files
 from models_app.core.errors import SettingsError
 from models_app.core.export.ensure import Target, ensure, load_map
+from models_app.core.generate import generate
+from models_app.core.plans import plan_row
+from models_app.core.readers import read_header
 from models_app.core.settings import (
     ApiKey,
     AppSettings,
     BackendEntry,
     BackendSource,
     ExtraImageModel,
+    Override,
     PromptEnhancer,
     record_to_mapping,
 )
@@ -29,6 +38,7 @@ from models_app.core.state.api_keys import delete_key, reconcile_playground_key,
 from models_app.core.state.editor import editor_save, projector_file_problem
 from models_app.core.state.globs import glob_match
 from models_app.core.state.sidecar import FILE_NAME, Sidecar, sidecar_from_mapping
+from models_app.core.units import GIB
 from tests.adapters import given as read
 from tests.adapters.given import Answer, Given, keywords
 
@@ -234,10 +244,24 @@ class Workplace:
         return ensure(self.target, self.generate)
 
     def generate(self, state: loading.LoadedState) -> str:
-        """A file with one entry per model found; the product passes its own pipeline here."""
-        root = state.settings.models_root
-        names = sorted(path.stem for path in Path(root).rglob("*.gguf")) if root else []
-        return yaml.safe_dump({"models": {name: {} for name in names}})
+        """The product's own pipeline over the roots of the settings, as on a machine without a GPU."""
+        roots = root_list(state.settings.models_root, state.settings.category_roots, "linux")
+        inventory = discover(list_files(roots, platform="linux"), read_header)
+        budget = Budget((), 24 * GIB)
+
+        def planner(row: Row, header: Header | None, override: Override) -> tuple[Plan, ...]:
+            return plan_row(row, header, settings=state.settings, override=override, budget=budget)
+
+        made = generate(
+            inventory,
+            planner,
+            header_of=lambda path: None,
+            settings=state.settings,
+            timestamp="",
+            overrides=state.overrides,
+            dialect="quartermaster",
+        )
+        return made.text
 
     def edit_settings(self, change: Callable[[Given], None]) -> None:
         document = yaml.safe_load(self.settings_file.read_text())

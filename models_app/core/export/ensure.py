@@ -17,6 +17,7 @@ import yaml
 from models_app.core.errors import SettingsError
 from models_app.core.export.load import LoadError, decode, load
 from models_app.core.export.target import write_companion, write_target
+from models_app.core.fields import CATEGORIES
 from models_app.core.state import digest
 from models_app.core.state.edits import prune_overrides
 from models_app.core.state.loading import LoadedState, Measured, load_state
@@ -114,8 +115,9 @@ def _read(target: Target, measured: Measured | None) -> _Inputs:
 
 
 def scan_roots(state: LoadedState) -> Sequence[str]:
-    """Every root of the settings, blank ones included: their position is part of the digest."""
-    return (state.settings.models_root, *state.settings.category_roots.values())
+    """Every root of the settings, a blank main root included: their positions are part of the digest."""
+    extra = state.settings.category_roots
+    return (state.settings.models_root, *(extra[category] for category in CATEGORIES if category in extra))
 
 
 def _watched(state: LoadedState) -> list[str]:

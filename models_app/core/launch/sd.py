@@ -19,6 +19,8 @@ from models_app.core.launch.tokens import POSIX, quote
 from models_app.core.settings import Override, Settings
 
 IMAGE_OVERHEAD_GIB = 1.5
+VIDEO_OVERHEAD_GIB = 4.0
+"""Of a clip of the family's own size and length."""
 MIN_BUDGET_GIB = 1.0
 LIVE_FREE = -1.0
 """`--max-vram -1`: the server takes what is free minus 1 GiB. 0 would turn segmentation off, 1 aborts video graphs."""
@@ -69,7 +71,8 @@ class DiffusionLaunch:
     components: Mapping[str, str] = field(default_factory=dict)
     component_gib: Mapping[str, float] = field(default_factory=dict)
     defaults: Generation = field(default_factory=Generation)
-    overhead_gib: float = IMAGE_OVERHEAD_GIB
+    overhead_gib: float | None = None
+    """What generating takes beside the weights; None for a picture or a clip of ordinary size."""
     video: bool = False
     temporal_tiling: bool = False
     """The family's VAE can tile in time."""
@@ -82,7 +85,9 @@ class DiffusionLaunch:
 
     @property
     def offloads(self) -> bool:
-        return offload_decision(self.model_gib, self.budget_gib, self.overhead_gib, self.override)
+        ordinary = VIDEO_OVERHEAD_GIB if self.video else IMAGE_OVERHEAD_GIB
+        overhead = ordinary if self.overhead_gib is None else self.overhead_gib
+        return offload_decision(self.model_gib, self.budget_gib, overhead, self.override)
 
     @property
     def max_vram_gib(self) -> float:
