@@ -54,7 +54,7 @@ def _fields(memory: MemorySettings) -> dict[str, forms.Field]:
             above_minimum=True,
             maximum=MOST_GIB,
             required=False,
-            widget=_text(f"{memory.target_in_use_gib:g}"),
+            widget=_text(f"{memory.target_in_use_gib:g}" if memory.target_in_use_gib else "no GPU seen"),
             help_text=f"All devices together; plans never use more.{capacity} More than that is kept, with a warning.",
         ),
         "autoVram": forms.BooleanField(

@@ -29,6 +29,7 @@ class SettingRow:
     automatic: str = ""
     reset: bool = False
     picks: tuple[Any, ...] = ()
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +55,16 @@ def memory_rows(form: MemoryForm, memory: MemorySettings) -> list[SettingRow]:
             field=form[key],
             set=key in memory.values,
             origin=_origin(key, memory),
+            warning=memory.warnings.get(key, ""),
         )
         for key in KEYS
     ]
 
 
 def _origin(key: str, memory: MemorySettings) -> str:
-    warning = memory.warnings.get(key, "")
     if key in memory.values:
         by = f" · {memory.changed_by}" if memory.changed_by else ""
-        return f"set here{by}{'; ' + warning if warning else ''}"
+        return f"set here{by}"
     return _PROPOSED.get(key, f"default: {_text(DEFAULTS.get(key))}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -65,14 +66,21 @@ class ModelList:
     @cached_property
     def items(self) -> list[ModelItem]:
         """Rows in order; with grouping the first of each family carries its heading."""
-        families = Counter(group.chosen.family_key for group in self.page.groups)
-        items, last = [], None
+        sizes = Counter(group.chosen.family_key for group in self.page.groups)
+        headings = Counter(self._heading(group, sizes) for group in self.page.groups)
+        items, last = [], ""
         for group in self.page.groups:
-            family = group.chosen.family_key
-            opens = not self.filter.flat and not self.filter.sort and family != last
-            items.append(self._item(group, (family or "Other") if opens else "", families[family]))
-            last = family
+            heading = self._heading(group, sizes)
+            items.append(self._item(group, heading if heading != last else "", headings[heading]))
+            last = heading
         return items
+
+    def _heading(self, group: ModelGroup, sizes: Mapping[str, int]) -> str:
+        """Under which heading a model stands: its family, when that has other members too."""
+        if not self.filter.families:
+            return ""
+        family = group.chosen.family_key
+        return family if sizes[family] > 1 else "Without relatives"
 
     def _item(self, group: ModelGroup, heading: str, members: int) -> ModelItem:
         scale = self._scales[group.chosen.host_id]

@@ -10,6 +10,7 @@ from typing import Any
 from django.urls import reverse
 from django.utils import timezone
 
+from gpus_app.memory_settings import NUMBERS
 from gpus_app.selectors import target_vram_gib
 from models_app.models import Finding
 from models_app.pages.host_page import device_bar, held_back
@@ -31,6 +32,15 @@ ACTIONS = {
 }
 """Audit actions that the overview lists -> what it calls them."""
 
+FIELD_NAMES = {rule.key: rule.label for rule in NUMBERS} | {
+    "autoVram": "Follow free VRAM",
+    "path": "Path",
+    "models": "Models",
+    "publish_path": "Path",
+    "publish_dialect": "Router",
+    "adopt_foreign_file": "Replace a file of others",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -50,7 +60,7 @@ class Card:
     subtitle: str
     worker: WorkerState
     bar: MemoryBar | None
-    probe_note: str
+    hint: str
     facts: tuple[Fact, ...]
     models: int
     folders: int
@@ -102,7 +112,7 @@ def host_card(card: HostCard, *, may_scan: bool) -> Card:
         subtitle=f"{gpus}, {budget}",
         worker=worker_state(host),
         bar=device_bar(host),
-        probe_note=host.probe_note,
+        hint="" if card.devices else "No GPU was seen." if target else "No GPU was seen: plans run on the CPU.",
         facts=_facts(card),
         models=card.models,
         folders=len(card.roots),
@@ -162,7 +172,7 @@ def changes(limit: int) -> list[Change]:
 
 def _lines(fields: dict[str, Any]) -> tuple[FieldChange, ...]:
     return tuple(
-        FieldChange(name, _value(pair[0]), _value(pair[1]))
+        FieldChange(FIELD_NAMES.get(name, name), _value(pair[0]), _value(pair[1]))
         for name, pair in list(fields.items())[:4]
         if isinstance(pair, list) and len(pair) == 2
     )
@@ -171,4 +181,6 @@ def _lines(fields: dict[str, Any]) -> tuple[FieldChange, ...]:
 def _value(value: Any) -> str:
     if value is None or value == "":
         return "none"
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)

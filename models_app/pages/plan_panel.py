@@ -81,6 +81,8 @@ class PlanPanel:
     headline: str
     details: str
     say: str
+    dock_word: str
+    dock_text: str
     bar: MemoryBar | None
     columns: tuple[str, ...]
     parts: tuple[PartRow, ...]
@@ -108,6 +110,8 @@ def plan_panel(plan: Plan, machine: Machine, *, block_count: int, pinned: Collec
         headline=headline,
         details=details,
         say=headline,
+        dock_word=headline.partition(":")[0],
+        dock_text=headline.partition(":")[2].strip(),
         bar=memory_bar(_tracks(plan, machine), _bar_label(plan, machine)),
         columns=_column_names(plan),
         parts=parts,

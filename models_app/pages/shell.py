@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from gpus_app.models import Host
 from gpus_app.selectors import hosts
-from models_app.models import Finding, Revision, Row
+from models_app.models import Finding, Revision, Root, Row
 from quartermaster_site.access.models import Account
 from quartermaster_site.figures import age
 from quartermaster_site.jobs.models import UNFINISHED, Job
@@ -74,6 +74,9 @@ def _number_of(rows: QuerySet[Any], counted: str = "pk") -> Coalesce:
 
 _NEWEST = Revision.objects.filter(host=OuterRef("pk")).order_by("-number")
 _COUNTS = {
+    "last_scan_at": Subquery(
+        Root.objects.filter(host=OuterRef("pk")).order_by("-last_scan_at").values("last_scan_at")[:1]
+    ),
     "model_count": _number_of(Row.objects.all(), "model_key"),
     "finding_count": _number_of(Finding.objects.exclude(level="info")),
     "job_count": _number_of(Job.objects.filter(state__in=UNFINISHED)),
@@ -114,6 +117,8 @@ class Strip:
             return ConfigState("blocked", url, urgent=True)
         if self.host.newest_sha256 == self.host.written_sha256:  # type: ignore[attr-defined]
             return ConfigState(f"rev {number} written", url, urgent=False)
+        if not self.host.publish_path:
+            return ConfigState(f"rev {number}", url, urgent=False)
         return ConfigState(f"rev {number} not written", url, urgent=state != Revision.State.WRITING)
 
 

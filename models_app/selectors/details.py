@@ -39,7 +39,7 @@ class ModelDetail:
     header: catalog.Header | None
     header_error: str
     facts: Sequence[tuple[str, str]]
-    """Header facts, name and value as text, by name."""
+    """Facts that the header has, name and value as text, by name; what it does not say is left out."""
     parts: Sequence[Part]
     plans: Sequence[StoredPlan]
     override: Override | None
@@ -89,12 +89,17 @@ def _header(row: Row) -> tuple[catalog.Header | None, str]:
 def _facts(header: catalog.Header | None) -> list[tuple[str, str]]:
     if header is None:
         return []
-    return [(name, _text(value)) for name, value in sorted(header_meta(header).items())]
+    meta = header_meta(header)
+    extra = meta.pop("extra", None)
+    named = {**meta, **(extra if isinstance(extra, dict) else {})}
+    return [(name, _text(value)) for name, value in sorted(named.items()) if isinstance(value, bool) or value]
 
 
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
     if isinstance(value, list | tuple):
         return ", ".join(_text(item) for item in value)
     return str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,8 +38,8 @@ class ModelFilter:
     cat: str = ""
     state: str = ""
     sort: str = ""
-    flat: bool = False
-    """Not gathered by family."""
+    families: bool = False
+    """Models of one family together: a base model and its finetunes."""
     page: int = 1
     picks: frozenset[int] = frozenset()
     """Rows that a person chose as the shown quant of their model."""
@@ -57,7 +58,7 @@ class ModelFilter:
             cat=cat if cat in CATEGORIES else "",
             state=state if state in STATES else "",
             sort=sort if sort.removeprefix("-") in SORTS else "",
-            flat=query.get("group") == "none",
+            families=query.get("group") == "family",
             page=min(max(int(page), 1), 10_000) if page.isascii() and page.isdigit() and len(page) < 6 else 1,
             picks=frozenset(pick for pick in picks if pick < 1 << 62),
         )
@@ -66,8 +67,8 @@ class ModelFilter:
         """The query string of this filter with some parts changed; blank parts are left out."""
         new = replace(self, **changes)
         pairs = [(name, getattr(new, name)) for name in ("q", "host", "cat", "state", "sort") if getattr(new, name)]
-        if new.flat:
-            pairs.append(("group", "none"))
+        if new.families:
+            pairs.append(("group", "family"))
         if new.page > 1:
             pairs.append(("page", new.page))
         pairs += [("pick", pick) for pick in sorted(new.picks)]
@@ -153,9 +154,9 @@ def model_list(wanted: ModelFilter) -> ModelPage:
     categories = dict(everything.order_by().values_list("category").annotate(Count("id")))
     rows = list(_with_plans(_filtered(wanted)))
     groups = _grouped(rows, wanted.picks)
-    if not wanted.sort and not wanted.flat:
+    if wanted.families:
         groups = _by_family(groups)
-    if wanted.sort:
+    elif wanted.sort:
         groups.sort(key=SORTS[wanted.sort.removeprefix("-")], reverse=wanted.sort.startswith("-"))
     pages = max(-(-len(groups) // PAGE_SIZE), 1)
     start = (min(wanted.page, pages) - 1) * PAGE_SIZE
@@ -216,11 +217,12 @@ def _grouped(rows: Sequence[Row], picks: frozenset[int]) -> list[ModelGroup]:
 
 
 def _by_family(groups: list[ModelGroup]) -> list[ModelGroup]:
-    """Families together, in the order of their first member; members keep their order."""
+    """Families of several models first, in the order of their first member; then the models without relatives."""
+    sizes = Counter(group.chosen.family_key for group in groups)
     order: dict[str, int] = {}
     for group in groups:
         order.setdefault(group.chosen.family_key, len(order))
-    return sorted(groups, key=lambda group: order[group.chosen.family_key])
+    return sorted(groups, key=lambda group: (sizes[group.chosen.family_key] < 2, order[group.chosen.family_key]))
 
 
 def _chosen(rows: Sequence[Row], picks: frozenset[int]) -> Row:

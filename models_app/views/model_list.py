@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from gpus_app.models import Host
 from models_app import selectors
 from models_app.models import Root
 from models_app.pages.host_page import held_back
@@ -12,6 +14,7 @@ from models_app.pages.model_list import ModelList
 from models_app.pages.model_row import HostScale, model_item
 from models_app.pages.shell import shell_of
 from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.figures import ago
 from quartermaster_site.http import Request, page
 
 
@@ -21,13 +24,28 @@ def model_list(request: Request) -> HttpResponse:
     wanted = selectors.ModelFilter.from_query(request.GET)
     hosts = shell_of(request).hosts
     shown = ModelList(selectors.model_list(wanted), {host.pk: HostScale.of(host) for host in hosts})
-    context = {"list": shown, "filters": wanted, "states": selectors.STATES.items(), "hosts": hosts}
+    context = {
+        "list": shown,
+        "summary": _summary(hosts),
+        "filters": wanted,
+        "states": selectors.STATES.items(),
+        "hosts": hosts,
+    }
     host = next((item for item in hosts if item.slug == wanted.host), hosts[0] if len(hosts) == 1 else None)
     if host is not None and may(request.user, Level.OPERATE):
         context |= {"scan_host": host, "scan_held": held_back(host)}
     if not shown.items:
         context |= _why_empty()
     return page(request, "models/model_list.html", context, fragments=["models"])
+
+
+def _summary(hosts: list[Host]) -> str:
+    """`35 on atlas, last scan 12 min ago`, host by host."""
+    now = timezone.now()
+    return " · ".join(
+        f"{getattr(host, 'model_count', 0):,} on {host.name}, last scan {ago(getattr(host, 'last_scan_at', None), now)}"
+        for host in hosts
+    )
 
 
 def _why_empty() -> dict[str, object]:

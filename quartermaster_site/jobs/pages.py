@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from quartermaster_site.figures import UNKNOWN, counted, duration
+from quartermaster_site.figures import UNKNOWN, duration
 from quartermaster_site.jobs.models import Job, State
 from quartermaster_site.jobs.selectors import can_retry, progress_text
 
@@ -28,17 +28,20 @@ LOOKS: dict[str, tuple[str, str, str]] = {
 """State -> tone, word, icon."""
 
 _RESULTS = (
-    ("files", "file", "files"),
-    ("models", "model", "models"),
-    ("added", "added", "added"),
-    ("changed", "changed", "changed"),
-    ("missing", "missing", "missing"),
-    ("findings", "finding", "findings"),
-    ("devices", "device", "devices"),
-    ("entries", "entry", "entries"),
-    ("skipped", "skipped", "skipped"),
+    ("models", "Models", True),
+    ("files", "Files", True),
+    ("new", "New", False),
+    ("missing", "Missing", False),
+    ("offline", "Offline", False),
+    ("devices", "Devices", True),
+    ("eligible", "Used for planning", False),
+    ("entries", "Entries", True),
+    ("skipped", "Left out", False),
+    ("revision", "Revision", False),
+    ("path", "File", False),
+    ("backup", "Backup", False),
 )
-"""Counts of a result that pages print, in order: key, singular, plural."""
+"""What pages print of a result, in order: key, label, and whether a zero is worth saying."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +134,7 @@ def _outcome(job: Job) -> str:
         return job.state_reason or progress_text(job)
     if job.error:
         return job.error
-    return ", ".join(
-        f"{value} {label.lower()}" if value.isdigit() else value for label, value in _results(job.result)[:3]
-    )
+    return ", ".join(f"{value} {label.lower()}" for label, value in _results(job.result)[:3] if value[:1].isdigit())
 
 
 def _author(job: Job) -> str:
@@ -145,11 +146,14 @@ def _seconds_text(span: timedelta | None) -> str:
 
 
 def _results(result: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple(
-        (plural.capitalize(), counted(result[key], singular, plural).rpartition(" ")[0])
-        for key, singular, plural in _RESULTS
-        if isinstance(result.get(key), int)
-    )
+    found = []
+    for key, label, zero_matters in _RESULTS:
+        value = result.get(key)
+        if isinstance(value, int) and (value or zero_matters):
+            found.append((label, f"{value:,}"))
+        elif isinstance(value, str) and value:
+            found.append((label, value))
+    return tuple(found)
 
 
 def _phases(job: Job) -> tuple[PhaseRow, ...]:
@@ -177,10 +181,10 @@ def _links(job: Job) -> tuple[Link, ...]:
 
 
 def _relatives(job: Job) -> tuple[Link, ...]:
-    links = []
-    if job.parent_id:
-        links.append(Link(reverse("jobs:job-show", args=[job.parent_id]), "started by", job.parent_id))
-    if job.retry_of_id:
-        links.append(Link(reverse("jobs:job-show", args=[job.retry_of_id]), "again after", job.retry_of_id))
-    links += [Link(reverse("jobs:job-show", args=[child.pk]), "then", child.pk) for child in job.children.all()]
-    return tuple(links)
+    related = [("started by", job.parent), ("again after", job.retry_of)]
+    related += [("then", child) for child in job.children.defer("log", "inputs")]
+    return tuple(
+        Link(reverse("jobs:job-show", args=[other.pk]), f"{word} {other.get_kind_display().lower()}", other.pk)
+        for word, other in related
+        if other is not None
+    )
