@@ -6,21 +6,13 @@ and the settings that do not are listed here by name.
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from models_app.core.catalog import Launch
-from models_app.core.planning.projection import project
 from models_app.core.planning.table import model_table
 from models_app.core.units import MIB
-
-TRUTH = json.loads((Path(__file__).parent.parent / "vectors" / "llama_truth.json").read_text())
-MODELS = sorted({row["model"] for row in TRUTH["rows"]})
-COLUMNS = {"server": "compute_mib_server", "all": "compute_mib"}
+from tests import truth_table
 
 # Placement luck of llama.cpp's allocator (compute-buffer.md 5): outputs, model, ubatch, -ngl, --n-cpu-moe, split.
 OUT_OF_AIM = {
@@ -34,87 +26,26 @@ OUT_OF_AIM = {
 }
 
 
-class Point(NamedTuple):
-    """One compute figure; errors are ours minus llama.cpp's, in MiB."""
-
-    outputs: str
-    group: str
-    on_device: bool
-    setting: tuple
-    error: float
-    wanted: float
-
-    @property
-    def in_aim(self) -> bool:
-        return abs(self.error) <= max(32.0, 0.03 * self.wanted)
-
-    @property
-    def not_under(self) -> bool:
-        return self.error >= -max(16.0, 0.02 * self.wanted)
+@pytest.mark.parametrize("model", truth_table.MODELS)
+def test_every_model_of_the_table_is_known_exactly(zoo_header, model):
+    table = model_table(zoo_header(model))
+    assert (table.engine, table.warnings) == ("exact", ())
 
 
-def launch_of(args: dict, outputs: str, embeddings: bool) -> Launch:
-    known = {"ctx", "ubatch", "batch", "cache_type_k", "cache_type_v", "parallel", "kv_unified", "gpu_layers"}
-    assert set(args) == known | {"n_cpu_moe", "tensor_split", "devices", "flash_attn", "repack"}
-    return Launch(
-        ctx_tokens=args["ctx"],
-        ubatch=args["ubatch"],
-        batch=args["batch"],
-        type_k=args["cache_type_k"],
-        type_v=args["cache_type_v"],
-        slots=args["parallel"],
-        kv_unified=args["kv_unified"],
-        flash_attn=args["flash_attn"] == "on",
-        gpu_layers=None if args["gpu_layers"] == "all" else args["gpu_layers"],
-        cpu_moe_layers=args["n_cpu_moe"],
-        devices=args["devices"],
-        tensor_split=tuple(args["tensor_split"] or ()),
-        outputs=outputs,
-        embeddings=embeddings,
-    )
-
-
-def group_of(args: dict) -> str:
-    if args["devices"] > 1:
-        return "two devices"
-    if args["n_cpu_moe"]:
-        return "experts on the host"
-    return {"all": "all layers", 0: "no layer"}.get(args["gpu_layers"], "half of the layers")
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_weights_and_context_are_equal_to_the_byte(zoo_header, model):
-    header = zoo_header(model)
-    table = model_table(header)
-    assert table.engine == "exact"
-    assert not table.warnings
-    for row in TRUTH["rows"]:
-        if row["model"] != model:
-            continue
-        projection = project(table, launch_of(row["args"], "server", header.pooling_type > 0))
-        wanted = [*row["devices"], row["host"]]
-        for ours, theirs in zip((*projection.devices, projection.host), wanted, strict=True):
-            # Six decimals of a MiB are half a byte at most.
-            assert abs(ours.model_bytes - theirs["model_mib"] * MIB) < 1, (row["args"], ours)
-            assert abs(ours.context_bytes - theirs["context_mib"] * MIB) < 1, (row["args"], ours)
+@pytest.mark.parametrize("outputs", truth_table.COLUMNS)
+def test_weights_and_context_are_equal_to_the_byte(zoo_header, outputs):
+    places = 0
+    for row, _, ours, theirs in truth_table.compared(zoo_header, outputs):
+        # Six decimals of a MiB are half a byte at most.
+        assert abs(ours.model_bytes - theirs["model_mib"] * MIB) < 1, (row["model"], row["args"], ours)
+        assert abs(ours.context_bytes - theirs["context_mib"] * MIB) < 1, (row["model"], row["args"], ours)
+        places += 1
+    assert places == 1197
 
 
 @pytest.fixture(scope="module")
-def points(zoo_header) -> list[Point]:
-    found = []
-    tables = {model: model_table(zoo_header(model)) for model in MODELS}
-    for row in TRUTH["rows"]:
-        args, model = row["args"], row["model"]
-        embeddings = zoo_header(model).pooling_type > 0
-        split = tuple(args["tensor_split"]) if args["tensor_split"] else None
-        for outputs, column in COLUMNS.items():
-            setting = (outputs, model, args["ubatch"], args["gpu_layers"], args["n_cpu_moe"], split)
-            projection = project(tables[model], launch_of(args, outputs, embeddings and outputs == "server"))
-            uses = [(True, *pair) for pair in zip(projection.devices, row["devices"], strict=True)]
-            for on_device, ours, theirs in [*uses, (False, projection.host, row["host"])]:
-                error = ours.compute_bytes / MIB - theirs[column]
-                found.append(Point(outputs, group_of(args), on_device, setting, error, theirs[column]))
-    return found
+def points(zoo_header):
+    return truth_table.compute_points(zoo_header)
 
 
 def test_compute_buffers_are_in_aim_but_for_the_listed_settings(points):
@@ -135,10 +66,15 @@ def test_no_server_figure_is_far_below(points):
 
 
 def test_one_device_with_all_layers_is_nearly_exact(points):
-    errors = defaultdict(list)
+    errors = {True: [], False: []}
     for point in points:
         if point.group == "all layers" and point.outputs == "server":
             errors[point.on_device].append(abs(point.error))
     assert max(errors[False]) < 2
     assert max(errors[True]) < 32
     assert sorted(errors[True])[int(0.9 * len(errors[True]))] < 2
+
+
+def test_the_error_table_in_the_docs_is_current(points):
+    text = (Path(__file__).parent.parent.parent / "docs" / "memory-model.md").read_text()
+    assert truth_table.error_table(points) in text

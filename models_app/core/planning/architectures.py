@@ -63,16 +63,16 @@ class Architecture:
 
 
 _PLAIN_NAMES = """
-apertus arcee arctic baichuan bailingmoe bailingmoe2 bitnet chameleon chatglm cogvlm deci deepseek
-deepseek2 dots1 ernie4_5 ernie4_5-moe exaone gemma glm4 glm4moe granite granitemoe grok grovemoe hunyuan-dense
-hunyuan-moe internlm2 llama maincoder mimo mimo2vl minicpm minicpm3 minimax-m2 mistral3 mistral4 olmo olmoe openelm
-orion paddleocr pangu-embedded phi3 phimoe plamo plm qwen qwen2 qwen2moe qwen2vl qwen3 qwen3moe qwen3vl qwen3vlmoe
-refact seed_oss smollm3 stablelm xverse dbrx
+apertus arcee arctic baichuan bailingmoe bailingmoe2 bitnet chameleon chatglm cogvlm dbrx deci deepseek deepseek2
+deepseek2-ocr dots1 ernie4_5 ernie4_5-moe exaone gemma glm4 glm4moe granite granitemoe grok grovemoe hunyuan-dense
+hunyuan-moe internlm2 llama llama-embed maincoder mimo mimo2vl minicpm minicpm3 minimax-m2 mistral3 mistral4 olmo
+olmoe openelm orion paddleocr pangu-embedded phi3 phimoe plamo plm qwen qwen2 qwen2moe qwen2vl qwen3 qwen3moe qwen3vl
+qwen3vlmoe refact seed_oss smollm3 stablelm xverse
 """
 
-_UNGATED_NAMES = "bloom codeshell falcon gpt2 gptj gptneox jais mpt nemotron phi2 starcoder starcoder2"
+_UNGATED_NAMES = "bloom codeshell falcon gpt2 gptj gptneox jais jais2 mpt nemotron phi2 starcoder starcoder2"
 
-_ENCODER_NAMES = "bert eurobert jina-bert-v2 jina-bert-v3 llama-embed neo-bert nomic-bert nomic-bert-moe t5encoder"
+_ENCODER_NAMES = "bert eurobert jina-bert-v2 jina-bert-v3 neo-bert nomic-bert nomic-bert-moe t5encoder"
 
 _DIFFUSION_NAMES = "dream llada llada-moe rnd1"
 

@@ -1,0 +1,132 @@
+"""llama.cpp's own projections (tests/vectors/llama_truth.json) beside ours, and the table in docs/memory-model.md.
+
+python -m tests.truth_table            prints the table as Markdown
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from models_app.core.catalog import Header, Launch, MemoryUse
+from models_app.core.planning.projection import project
+from models_app.core.planning.table import model_table
+from models_app.core.readers import read_header
+from models_app.core.units import MIB
+from tests.zoo import zoo
+
+ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "vectors" / "llama_truth.json").read_text())["rows"]
+MODELS = sorted({row["model"] for row in ROWS})
+COLUMNS = {"server": "compute_mib_server", "all": "compute_mib"}
+"""`outputs` of a launch -> column of the table."""
+
+
+class Point(NamedTuple):
+    """One compute figure of one device or host. The error is ours minus llama.cpp's, in MiB."""
+
+    outputs: str
+    group: str
+    on_device: bool
+    model: str
+    setting: tuple[Any, ...]
+    error: float
+    wanted: float
+
+    @property
+    def in_aim(self) -> bool:
+        return abs(self.error) <= max(32.0, 0.03 * self.wanted)
+
+    @property
+    def not_under(self) -> bool:
+        return self.error >= -max(16.0, 0.02 * self.wanted)
+
+
+def launch_of(args: dict[str, Any], outputs: str, header: Header) -> Launch:
+    """The launch of a row. The server starts an embedder with embeddings on; llama-fit-params does not."""
+    known = {"ctx", "ubatch", "batch", "cache_type_k", "cache_type_v", "parallel", "kv_unified", "gpu_layers"}
+    assert set(args) == known | {"n_cpu_moe", "tensor_split", "devices", "flash_attn", "repack"}
+    return Launch(
+        ctx_tokens=args["ctx"],
+        ubatch=args["ubatch"],
+        batch=args["batch"],
+        type_k=args["cache_type_k"],
+        type_v=args["cache_type_v"],
+        slots=args["parallel"],
+        kv_unified=args["kv_unified"],
+        flash_attn=args["flash_attn"] == "on",
+        gpu_layers=None if args["gpu_layers"] == "all" else args["gpu_layers"],
+        cpu_moe_layers=args["n_cpu_moe"],
+        devices=args["devices"],
+        tensor_split=tuple(args["tensor_split"] or ()),
+        outputs=outputs,
+        embeddings=header.pooling_type > 0 and outputs == "server",
+    )
+
+
+def group_of(args: dict[str, Any]) -> str:
+    if args["devices"] > 1:
+        return "two devices"
+    if args["n_cpu_moe"]:
+        return "experts on the host"
+    return {"all": "all layers", 0: "no layer"}.get(args["gpu_layers"], "half of the layers")
+
+
+def compared(
+    header_of: Callable[[str], Header], outputs: str
+) -> Iterator[tuple[dict[str, Any], bool, MemoryUse, dict[str, float]]]:
+    """For every row and every place: the row, is it a device, our figures, llama.cpp's."""
+    tables = {name: model_table(header_of(name)) for name in MODELS}
+    for row in ROWS:
+        launch = launch_of(row["args"], outputs, header_of(row["model"]))
+        projection = project(tables[row["model"]], launch)
+        for ours, theirs in zip(projection.devices, row["devices"], strict=True):
+            yield row, True, ours, theirs
+        yield row, False, projection.host, row["host"]
+
+
+def compute_points(header_of: Callable[[str], Header]) -> list[Point]:
+    """Every compute figure of the table."""
+    points = []
+    for outputs, column in COLUMNS.items():
+        for row, on_device, ours, theirs in compared(header_of, outputs):
+            args = row["args"]
+            split = tuple(args["tensor_split"]) if args["tensor_split"] else None
+            setting = (outputs, row["model"], args["ubatch"], args["gpu_layers"], args["n_cpu_moe"], split)
+            error = ours.compute_bytes / MIB - theirs[column]
+            points.append(Point(outputs, group_of(args), on_device, row["model"], setting, error, theirs[column]))
+    return points
+
+
+def error_table(points: list[Point]) -> str:
+    """Errors of the compute buffer per kind of launch and per kind of model, as Markdown."""
+    groups: dict[tuple[str, str], dict[str, list[Point]]] = defaultdict(lambda: defaultdict(list))
+    for point in points:
+        groups["launch", f"{point.group}, {'device' if point.on_device else 'host'}"][point.outputs].append(point)
+        groups["model", zoo.MODELS[point.model].kind][point.outputs].append(point)
+    lines = ["| | llama-server | llama-fit-params |", "|---|---|---|"]
+    for (_, name), columns in sorted(groups.items()):
+        cells = (_cell(columns[outputs]) for outputs in COLUMNS)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(points: list[Point]) -> str:
+    errors = sorted(abs(point.error) for point in points)
+    median, high, worst = errors[len(errors) // 2], errors[int(0.95 * len(errors))], errors[-1]
+    in_aim = sum(point.in_aim for point in points)
+    return f"{in_aim} of {len(points)}, {median:.2f} / {high:.1f} / {worst:.0f}"
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {name: min(zoo.write_model(name, folder)) for name in MODELS}
+        headers = {name: read_header(path) for name, path in paths.items()}
+    print(error_table(compute_points(headers.__getitem__)))
+
+
+if __name__ == "__main__":
+    main()
