@@ -1,0 +1,247 @@
+"""Readings from drivers and the kernel: a fake /sys, texts of the vendors' tools, and machines without any."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from gpus_app.core.probes import amd, intel, kfd, machine, nvidia, nvidia_smi, rocm_smi
+from gpus_app.core.readings import DeviceReading, ProbeResult
+from gpus_app.core.units import GIB, MIB
+
+
+def write(folder: Path, files: dict[str, object]) -> None:
+    for name, value in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{value}\n")
+
+
+class TestKfd:
+    def test_apu_card_and_cpu(self):
+        assert kfd.is_apu({"simd_count": 48, "local_mem_size": 0}) is True
+        assert kfd.is_apu({"simd_count": 240, "local_mem_size": 25753026560}) is False
+        assert kfd.is_apu({"simd_count": 0}) is None
+        assert kfd.is_apu({}) is None
+
+    @pytest.mark.parametrize(
+        ("address", "location"),
+        [
+            ("0000:65:00.0", 0x6500),
+            ("0000:0c:00.0", 0x0C00),
+            ("0000:03:00.1", 0x0301),
+            ("65:00.0", 0x6500),
+            ("nonsense", None),
+            ("zz:00.0", None),
+            ("0000:65:00", None),
+        ],
+    )
+    def test_locations(self, address, location):
+        assert kfd.location_of(address) == location
+
+    @pytest.mark.parametrize(
+        ("value", "size"),
+        [("229184 KiB", 229184 << 10), ("1 GiB", GIB), ("512 MiB", 512 * MIB), ("1024", 1024), ("", None), ("x", None)],
+    )
+    def test_fdinfo(self, value, size):
+        assert kfd.fdinfo_bytes(value) == size
+
+    def test_shared_memory_of_an_apu(self):
+        assert kfd.integrated_shared_used(1024, 8192, True) == 8192
+        assert kfd.integrated_shared_used(1024, 512, True) == 1024
+        assert kfd.integrated_shared_used(1024, 8192, False) == 1024
+
+    def test_utilisation(self):
+        assert amd.memory_utilisation_percent(2, 1, 15, 4, True) == pytest.approx(100 * 5 / 17)
+        assert amd.memory_utilisation_percent(24, 6, 0, 0, False) == 25
+        assert amd.memory_utilisation_percent(0, 0, 0, 0, False) == 0
+
+
+class TestAmd:
+    def test_an_apu_and_a_foreign_card(self, tmp_path):
+        drm, nodes, processes = tmp_path / "drm", tmp_path / "nodes", tmp_path / "proc"
+        write(
+            drm / "card0" / "device",
+            {
+                "uevent": "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:65:00.0",
+                "vendor": "0x1002",
+                "device": "0x15BF",
+                "mem_info_vram_total": 2 * GIB,
+                "mem_info_vram_used": 257698037,
+                "mem_info_gtt_total": 16 * GIB,
+                "mem_info_gtt_used": GIB,
+                "gpu_busy_percent": 7,
+                "hwmon/hwmon3/temp1_input": 45000,
+                "hwmon/hwmon3/power1_average": 12500000,
+            },
+        )
+        write(drm / "card1" / "device", {"uevent": "DRIVER=i915"})
+        write(drm / "card0-DP-1", {"status": "connected"})
+        write(nodes / "1", {"properties": f"simd_count 48\nlocal_mem_size 0\nlocation_id {0x6500}"})
+        write(processes / "4711", {"vram_1": 8 * GIB, "pasid": 3})
+        result = amd.read(drm, nodes, processes)
+        (device,) = result.devices
+        assert device.name == "amdgpu [1002:15bf]"
+        assert device.integrated is True
+        assert device.shared_used_bytes == 8 * GIB
+        assert (device.temperature_celsius, device.power_watts, device.utilisation_percent) == (45, 12.5, 7)
+
+    def test_nothing_there(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("PATH", str(tmp_path))
+        result = amd.read(tmp_path, tmp_path, tmp_path)
+        assert result.devices == ()
+        assert "no AMD device" in result.note
+        assert not result.failed
+
+    def test_rocm_smi(self):
+        text = (
+            "WARNING: something\n"
+            "device,VRAM Total Memory (B),VRAM Total Used Memory (B),GTT Total Memory (B),GTT Total Used Memory (B),"
+            "Card Series,GFX Version\n"
+            "card0,2147483648,257698037,17179869184,1073741824,,\n"
+            "card0,,,,,AMD Radeon 780M,gfx1103\n"
+        )
+        (device,) = rocm_smi.parse_table(text)
+        assert (device.total_bytes // MIB, device.used_bytes // MIB) == (2048, 245)
+        assert (device.shared_total_bytes // MIB, device.shared_used_bytes // MIB) == (16384, 1024)
+        assert device.name == "AMD Radeon 780M (gfx1103)"
+        assert rocm_smi.parse_table("no table") == ()
+
+
+class TestIntel:
+    def test_a_card_and_an_integrated_gpu(self, tmp_path):
+        write(tmp_path / "card0" / "device", {"uevent": "DRIVER=i915"})
+        result = intel.read(tmp_path)
+        assert (result.devices, "integrated" in result.note) == ((), True)
+        write(
+            tmp_path / "card1" / "device",
+            {
+                "uevent": "DRIVER=xe\nPCI_SLOT_NAME=0000:03:00.0",
+                "device": "0x56A0",
+                "lmem_total_bytes": 16 * GIB,
+                "lmem_avail_bytes": 15 * GIB,
+            },
+        )
+        (device,) = intel.read(tmp_path).devices
+        assert (device.name, device.total_bytes, device.used_bytes) == ("Intel GPU [8086:56a0]", 16 * GIB, GIB)
+
+    def test_nothing_there(self, tmp_path):
+        assert intel.read(tmp_path / "none").note == "no Intel device"
+
+
+ROW = "{}, NVIDIA RTX 3060, GPU-{}, 40, 3, 1024, 12288, [N/A], 20.5"
+
+
+class TestNvidiaSmi:
+    def test_a_snapshot_is_a_whole_pass(self):
+        lines = [ROW.format(index, index) for index in (0, 1, 0, 1, 0)]
+        assert [len(rows) for rows in nvidia_smi.snapshots(["header", *lines, "0, short, row"])] == [2, 2, 1]
+
+    def test_one_card_is_one_row_a_pass(self):
+        assert [len(rows) for rows in nvidia_smi.snapshots([ROW.format(0, 0)] * 3)] == [1, 1, 1]
+
+    def test_figures(self):
+        ((row,),) = nvidia_smi.snapshots([ROW.format(0, "x")])
+        device = nvidia_smi.reading_of_row(row)
+        assert (device.total_bytes, device.used_bytes, device.power_watts) == (12 * GIB, GIB, 20.5)
+
+    def test_processes(self):
+        found = nvidia_smi.processes(["123, 2048, C:\\a, b\\x.exe", "124, [N/A], y.exe", "garbage"])
+        assert [(process.pid, process.used_bytes // MIB, process.name) for process in found] == [
+            (123, 2048, "C:\\a, b\\x.exe")
+        ]
+
+
+class FakeNvml(SimpleNamespace):
+    """A driver with one card that does not report its power."""
+
+    NVML_TEMPERATURE_GPU = 0
+
+    def nvmlInit(self):
+        pass
+
+    def nvmlShutdown(self):
+        pass
+
+    def nvmlDeviceGetCount(self):
+        return 1
+
+    def nvmlDeviceGetHandleByIndex(self, index):
+        return index
+
+    def nvmlDeviceGetMemoryInfo(self, handle):
+        return SimpleNamespace(total=12 * GIB, free=11 * GIB, used=GIB // 2)
+
+    def nvmlDeviceGetName(self, handle):
+        return b"NVIDIA GeForce RTX 3060"
+
+    def nvmlDeviceGetUUID(self, handle):
+        return "GPU-1"
+
+    def nvmlDeviceGetPciInfo(self, handle):
+        return SimpleNamespace(busId="00000000:01:00.0")
+
+    def nvmlDeviceGetTemperature(self, handle, sensor):
+        return 41
+
+    def nvmlDeviceGetUtilizationRates(self, handle):
+        return SimpleNamespace(gpu=12)
+
+    def nvmlDeviceGetPowerUsage(self, handle):
+        raise RuntimeError("not supported")
+
+
+class TestNvidia:
+    def test_a_card(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
+        (device,) = nvidia.read().devices
+        assert (device.name, device.total_bytes, device.used_bytes) == ("NVIDIA GeForce RTX 3060", 12 * GIB, GIB)
+        assert (device.temperature_celsius, device.power_watts) == (41, None)
+
+    def test_no_driver(self, monkeypatch, tmp_path):
+        broken = FakeNvml()
+        broken.nvmlInit = lambda: (_ for _ in ()).throw(RuntimeError("Driver Not Loaded"))
+        monkeypatch.setitem(sys.modules, "pynvml", broken)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        result = nvidia.read()
+        assert (result.devices, result.failed) == ((), False)
+        assert "no NVIDIA driver" in result.note
+
+    def test_a_card_that_falls_off_the_bus(self, monkeypatch):
+        broken = FakeNvml()
+        broken.nvmlDeviceGetMemoryInfo = lambda handle: (_ for _ in ()).throw(RuntimeError("GPU is lost"))
+        monkeypatch.setitem(sys.modules, "pynvml", broken)
+        assert nvidia.read().failed
+
+    def test_the_command_stands_in(self, monkeypatch, tmp_path):
+        monkeypatch.setitem(sys.modules, "pynvml", None)
+        program = tmp_path / "nvidia-smi"
+        program.write_text(f"#!/bin/sh\necho '{ROW.format(0, 0)}'\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        (device,) = nvidia.read().devices
+        assert device.total_bytes == 12 * GIB
+
+
+class TestMachine:
+    def test_all_that_answer_are_merged(self):
+        def one() -> ProbeResult:
+            return ProbeResult("one", (DeviceReading(0, "a", GIB),))
+
+        def other() -> ProbeResult:
+            return ProbeResult("other", (DeviceReading(0, "b", GIB),))
+
+        def broken() -> ProbeResult:
+            raise OSError("library is gone")
+
+        seen = machine.read_machine((one, broken, other))
+        assert [(device.index, device.name) for device in seen.devices] == [(0, "a"), (1, "b")]
+        assert "library is gone" in seen.notes[0]
+        assert seen.memory is not None
+        assert seen.memory.total_bytes > 0
+
+    def test_the_real_probes_never_fail(self):
+        assert machine.read_machine().memory is not None
