@@ -13,7 +13,7 @@ from models_app.core.catalog import Header, WeightTable
 from models_app.core.errors import HeaderError, NotThisFormat, SourceUnreadable
 from models_app.core.readers import limits
 from models_app.core.readers._json_pull import SKIPPED, JsonPull, JsonPullError
-from models_app.core.readers._names import is_plain
+from models_app.core.readers._names import is_plain, printable
 from models_app.core.readers._source import open_regular
 
 CONFIG_NAME = "config.json"
@@ -199,8 +199,9 @@ def read_folder(folder: str) -> Header:
     header = config_header(found.config, path=folder, size_bytes=found.weight_bytes)
     if not found.missing_shards:
         return header
-    first, count = found.missing_shards[0], len(found.missing_shards)
-    return replace(header, data_complete=False, warnings=(f"{count} listed shards are missing, first {first[:80]}",))
+    first = printable(found.missing_shards[0].encode("utf-8", "replace"))
+    warning = f"{len(found.missing_shards):,} listed shards are missing, first {first}"
+    return replace(header, data_complete=False, warnings=(warning,))
 
 
 def _files(folder: str) -> Iterable[tuple[str, int]]:
