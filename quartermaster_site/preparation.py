@@ -1,4 +1,4 @@
-"""What must be in place before the web server starts: database, cache table, static files, this host's row."""
+"""What `up` needs around its processes: database, cache table, static files, this host's row, the first scan."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ def prepare() -> None:
     except (OperationalError, DatabaseError) as error:
         raise env.ConfigurationError(f"The database cannot be used: {str(error).strip()}.") from error
     _collect_static()
-    _register_host()
 
 
 def _migrate() -> None:
@@ -84,7 +83,8 @@ def _collect_static() -> None:
         raise env.ConfigurationError(f"Static files cannot be written to {stamp.parent}: {error}.") from error
 
 
-def _register_host() -> None:
+def register_host() -> None:
+    """This machine's row."""
     from gpus_app.services import register_host
 
     register_host(slug=env.host_slug(), name=platform.node() or env.host_slug())

@@ -64,6 +64,7 @@ def _start(options: argparse.Namespace, children: list[Child]) -> None:
     os.environ.setdefault("QM_ALLOWED_HOSTS", ",".join(names))
     preparation.prepare()
     children.append(_web(options.host, options.port))
+    preparation.register_host()
     if not options.no_worker:
         preparation.recover()
         children += [_control_worker(), _host_worker()]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
+from functools import lru_cache
 from pathlib import Path
 
-from django.core.cache import cache
 from kombu.exceptions import KombuError, OperationalError
-from redis import Redis
-from redis.exceptions import RedisError
 
 from quartermaster_site import env
 from quartermaster_site.celery import app
 from quartermaster_site.errors import Unavailable
 
-BROKER_ERRORS = (OSError, KombuError, OperationalError, RedisError)
+BROKER_ERRORS = (OSError, KombuError, OperationalError)
 _REMEMBER_SECONDS = 5
 _TIMEOUT_SECONDS = 1.0
 
@@ -25,21 +24,17 @@ def broker_problem() -> str:
     if not url:
         folder = Path(app.conf.broker_transport_options["data_folder_out"])
         return "" if os.access(folder, os.W_OK | os.X_OK) else f"The queue folder {folder} cannot be written."
-    # With Redis the cache is the same server: an answer that cannot be remembered is one more reason.
-    try:
-        known: str | None = cache.get("broker-problem")
-        if known is None:
-            known = _ask_redis(url)
-            cache.set("broker-problem", known, _REMEMBER_SECONDS)
-    except BROKER_ERRORS:
-        return "Redis does not answer (QM_REDIS_URL)."
-    return known
+    return _redis_problem(url, int(time.monotonic()) // _REMEMBER_SECONDS)
 
 
-def _ask_redis(url: str) -> str:
+@lru_cache(maxsize=1)
+def _redis_problem(url: str, moment: int) -> str:
+    """`moment` makes the answer of this process good for five seconds."""
+    from redis import Redis, RedisError  # slow to import, and not needed without QM_REDIS_URL
+
     try:
         Redis.from_url(url, socket_connect_timeout=_TIMEOUT_SECONDS, socket_timeout=_TIMEOUT_SECONDS).ping()
-    except BROKER_ERRORS:
+    except (RedisError, OSError):
         return "Redis does not answer (QM_REDIS_URL)."
     return ""
 
