@@ -47,6 +47,8 @@ def pinned_of(header: Header, override: Override, devices: int, fleet_kv_type: s
     text = read_text_knobs(custom_text(override))
     own = _with_text(own, text)
     split = split_of(own.tensor_split, devices)
+    if pins.parallel is not None and pins.parallel > slots:
+        warnings.append(f"The launch text asks for {pins.parallel:,} slots; plans go up to {slots}.")
     if own.override_tensor.strip():
         warnings.append("Tensors are moved by -ot; the estimate does not follow that.")
     given = {

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import math
 
 from models_app.core.errors import UsageError
+from models_app.core.verbs.budgets import MAX_DEVICES, add_budget_options
 from models_app.core.verbs.environment import Environment
 from models_app.core.verbs.knobs import add_knobs, given_knobs, launch_of
 
-MOST_GIB = 1e12
 _ANY_WINDOW = 4096
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of this verb."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="GGUF files; any shard stands for its set")
-    parser.add_argument("--vram", type=_sizes, metavar="GiB[,GiB…]", help="target of each device (what is free)")
-    parser.add_argument("--ram", type=_size, metavar="GiB", help="RAM budget (what is available)")
+    add_budget_options(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object a line and file")
     parser.add_argument("--no-cache", action="store_true", help="read every header afresh")
     add_knobs(parser)
@@ -26,9 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, environment: Environment) -> int:
     """Exit code 0 all good, 1 some files failed, 2 wrong usage."""
     knobs = given_knobs(options)
-    launch_of({"ctx": _ANY_WINDOW, **knobs})
-    targets = _targets(options.vram, knobs.get("devices"))
     split = knobs.get("tensor_split")
+    launch_of({"ctx": _ANY_WINDOW, **({"devices": len(split)} if split else {}), **knobs})
+    targets = _targets(options.vram, knobs.get("devices"))
     if split is not None and targets is not None and len(split) != len(targets):
         raise UsageError(f"tensor-split has {len(split)} shares for {len(targets)} device(s)")
     # Readers, probes and planning are loaded only now, so that a wrong argument is answered at once.
@@ -42,23 +40,10 @@ def _targets(vram: list[float] | None, devices: int | None) -> list[float] | Non
     """GiB per device; None leaves it to the probes. One figure for several devices is shared equally."""
     if devices == 0:
         return []
+    if vram is not None and len(vram) > MAX_DEVICES:
+        raise UsageError(f"--vram names {len(vram)} devices; at most {MAX_DEVICES}")
     if vram is None or devices is None or devices == len(vram):
         return vram
     if len(vram) == 1:
         return [vram[0] / devices] * devices
     raise UsageError(f"--vram names {len(vram)} devices, --devices {devices}")
-
-
-def _size(text: str) -> float:
-    value = float(text)
-    if math.isnan(value) or not 0 <= value <= MOST_GIB:
-        raise ValueError(text)
-    return value
-
-
-def _sizes(text: str) -> list[float]:
-    return [_size(part) for part in text.split(",")]
-
-
-_size.__name__ = "size in GiB"
-_sizes.__name__ = "list of sizes in GiB"
