@@ -1,3 +1,5 @@
+"""The app of hosts, devices and budgets."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

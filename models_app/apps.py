@@ -1,3 +1,5 @@
+"""The app of roots, rows, plans and revisions."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

@@ -1,3 +1,5 @@
+"""The app of the site itself: system checks and template tags."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

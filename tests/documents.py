@@ -13,7 +13,8 @@ SETTINGS_HEAD = """# Settings and model fields
 
 Generated from the field catalogue (`models_app/core/fields/`) by `python -m tests.documents`. The key is the one of the
 generate file and of exports; keys with GB mean GiB. Blank always means automatic. "0 counts" says that 0 or false is a
-value of its own, different from blank. "Flag" is the launch flag that owns the field when it stands in custom arguments.
+value of its own, different from blank. A flag knob is the launch flag that owns the field when it stands in custom
+arguments.
 """
 
 

@@ -1,3 +1,5 @@
+"""The app of accounts, roles and the audit log."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

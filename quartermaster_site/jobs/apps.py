@@ -1,3 +1,5 @@
+"""The app of job rows and their progress."""
+
 from __future__ import annotations
 
 from django.apps import AppConfig

@@ -1,3 +1,5 @@
+"""Addresses of the job pages."""
+
 from __future__ import annotations
 
 from django.urls import path
