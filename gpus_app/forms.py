@@ -21,9 +21,9 @@ class MemoryForm(forms.Form):
 
     def __init__(self, data: Mapping[str, Any] | None = None, *, memory: MemorySettings) -> None:
         self.memory = memory
-        initial = {key: _typed(memory.values.get(key)) for key in KEYS}
-        initial["autoVram"] = memory.auto_vram
-        super().__init__(data, auto_id="f-%s", initial={**initial, "version": memory.version})
+        typed = {key: _typed(memory.values.get(key)) for key in KEYS}
+        initial: dict[str, Any] = {**typed, "autoVram": memory.auto_vram, "version": memory.version}
+        super().__init__(data, auto_id="f-%s", initial=initial)
         self.fields.update(_fields(memory))
 
     def values(self) -> dict[str, Any]:
@@ -32,6 +32,10 @@ class MemoryForm(forms.Form):
         if self.cleaned_data.get("targetVramGB") is not None and "targetVramGB" in self.changed_data:
             values["autoVram"] = False
         return values
+
+    def with_version(self, version: int) -> None:
+        """Have the form carry another version: the one that was saved meanwhile."""
+        self.data = {**{key: self.data.get(key, "") for key in self.data}, "version": str(version)}
 
     def take_refusal(self, error: Refused) -> None:
         """Show the messages of a service beside the fields they are about."""

@@ -6,11 +6,12 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.password_validation import password_validators_help_texts
+from django.forms.widgets import Input
 
 from quartermaster_site.errors import Refused
 
 
-def _widget(kind: type[forms.TextInput] = forms.TextInput, **attrs: str) -> forms.TextInput:
+def _widget(kind: type[Input] = forms.TextInput, **attrs: str) -> Input:
     return kind(attrs={"class": "form-control", **attrs})
 
 

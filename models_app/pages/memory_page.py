@@ -68,6 +68,11 @@ def _origin(key: str, memory: MemorySettings) -> str:
     return _PROPOSED.get(key, f"default: {_text(DEFAULTS.get(key))}")
 
 
+def originals(memory: MemorySettings) -> dict[str, str]:
+    """What is stored now, carried along by the form: after a conflict it is the state before both saves."""
+    return {key: _text(memory.values[key]) for key in KEYS if key in memory.values}
+
+
 def memory_conflict(form: MemoryForm, error: EditConflict, original: Mapping[str, str]) -> Conflict:
     """The fields where the person's values and the saved ones differ."""
     lines = []

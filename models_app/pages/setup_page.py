@@ -130,8 +130,8 @@ def _worker(host: Host | None) -> Check:
 
 def found_text(host: Host) -> str:
     """`34 models, 35 quants, 5 findings so far`: models, not files."""
-    rows = Row.objects.filter(host=host)
-    models = rows.exclude(model_class="").values("model_key").distinct().count()
+    rows = Row.objects.filter(host=host).exclude(model_class="")
+    models = rows.values("model_key").distinct().count()
     findings = Finding.objects.filter(host=host).exclude(level="info").count()
     text = f"{counted(models, 'model')} in {counted(rows.count(), 'quant')}"
     return f"{text}, {counted(findings, 'finding')}" if findings else text

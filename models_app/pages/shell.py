@@ -150,10 +150,8 @@ class Shell:
         user = getattr(self.request, "user", None)
         if user is None or not user.is_authenticated:
             return None
-        try:
-            return user.account
-        except Account.DoesNotExist:
-            return None
+        account: Account | None = getattr(user, "account", None)
+        return account
 
     @property
     def role(self) -> str:

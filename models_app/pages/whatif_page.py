@@ -11,6 +11,7 @@ from models_app.pages.memory_page import SettingRow
 from models_app.whatif_form import CATALOGUE, WhatIfForm
 from quartermaster_site.figures import gib
 
+_NOTHING: Mapping[str, str] = {}
 _PICKS = (8192, 16384, 32768, 65536, 131072)
 
 
@@ -45,8 +46,9 @@ def automatic_values(plan: Plan, target_bytes: int) -> dict[str, str]:
 
 
 def field_groups(
-    form: WhatIfForm, *, stored: Override, settings: Settings, automatic: Mapping[str, str]
+    form: WhatIfForm, *, stored: Override, settings: Settings, automatic: Mapping[str, str] = _NOTHING
 ) -> list[FieldGroup]:
+    """`automatic` is left out where only what was typed has changed."""
     return [
         FieldGroup(title, tuple(_row(form, field.name, stored, settings, automatic) for field in fields))
         for title, fields in form.rows()

@@ -15,7 +15,7 @@ from gpus_app.services import save_memory_settings
 from models_app import selectors, services
 from models_app.models import Root
 from models_app.pages.host_page import root_rows
-from models_app.pages.memory_page import Conflict, memory_conflict, memory_rows
+from models_app.pages.memory_page import Conflict, memory_conflict, memory_rows, originals
 from models_app.root_form import RootForm
 from models_app.views.hosts import host_context
 from quartermaster_site.access.audit import actor_of
@@ -34,8 +34,7 @@ def save_memory(request: Request, host: Host, form: MemoryForm) -> Conflict | No
         form.take_refusal(error)
     except EditConflict as error:
         original = {key: request.POST.get(f"was-{key}", "") for key in KEYS}
-        form.data = form.data.copy()
-        form.data["version"] = str(error.version)
+        form.with_version(error.version)
         return memory_conflict(form, error, original)
     return None
 
@@ -58,6 +57,7 @@ def host_memory(request: Request, slug: str) -> HttpResponse:
         "form": form,
         "memory": memory,
         "rows": memory_rows(form, memory),
+        "originals": originals(memory),
         "conflict": conflict,
     }
     return page(request, "hosts/host_memory.html", context, fragments=["memory-form"], status=status)

@@ -81,8 +81,11 @@ def model_preview(request: Request, pk: int) -> HttpResponse:
     if not wants_fragment(request):
         return _plain_preview(request, pk, form)
     if form.is_valid():
-        panel = _panel(row, _try(row, form, services.host_facts(row.host)))
-        response = page(request, "models/model_detail.html#preview", {"form": form, "panel": panel})
+        facts = services.host_facts(row.host)
+        preview = _try(row, form, facts)
+        groups = field_groups(form, stored=services.stored_override(facts, row), settings=facts.settings)
+        context = {"form": form, "groups": groups, "panel": _panel(row, preview)}
+        response = page(request, "models/model_detail.html#preview", context)
     else:
         response = page(request, "models/model_detail.html#refused", {"form": form}, status=422)
         response["HX-Reswap"] = "none"

@@ -7,6 +7,7 @@ Once finished every address here is gone for good.
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urlencode
 
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
@@ -54,14 +55,13 @@ def setup_step(request: Request, name: str) -> HttpResponse:
     step = step_named(name)
     if step is None:
         raise NotFound("The set-up has no such step.")
-    if name in ("checks", "administrator"):
-        if not administrator_exists() and PROOF not in request.session:
-            return go_to(request, reverse("models:setup"))
-        return _EARLY[name](request, step)
-    if not request.user.is_authenticated:
-        return go_to(request, reverse("models:setup" if not administrator_exists() else "account_login"))
-    require(request.user, Level.MANAGE)
-    return _LATE[name](request, step)
+    if administrator_exists():
+        if not request.user.is_authenticated:
+            return go_to(request, f"{reverse('account_login')}?{urlencode({'next': step.url})}")
+        require(request.user, Level.MANAGE)
+    elif PROOF not in request.session or name in _LATE:
+        return go_to(request, reverse("models:setup"))
+    return (_EARLY | _LATE)[name](request, step)
 
 
 def _require_unfinished() -> None:

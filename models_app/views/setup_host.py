@@ -11,7 +11,7 @@ from gpus_app.selectors import get_host, memory_settings
 from gpus_app.services import start_probe
 from models_app import selectors, services
 from models_app.pages.host_page import budget_text, device_bar, device_rows, root_rows
-from models_app.pages.memory_page import memory_rows
+from models_app.pages.memory_page import memory_rows, originals
 from models_app.pages.setup_page import Step, found_text, frame, next_url
 from models_app.pages.shell import shell_of
 from models_app.root_form import RootForm
@@ -71,6 +71,7 @@ def memory_step(request: Request, step: Step) -> HttpResponse:
         "host": host,
         "form": form,
         "rows": memory_rows(form, memory_settings(host)),
+        "originals": originals(memory_settings(host)),
         "conflict": conflict,
         "probing": probing,
         "devices": device_rows(host),

@@ -22,5 +22,5 @@ def account(request: HttpRequest) -> HttpResponse:
         save_theme(user=request.user, theme=request.POST.get("theme", ""))
         messages.success(request, "Saved.")
         return go_to(request, reverse("access:account"))
-    row = Account.objects.filter(user_id=request.user.pk).first()
+    row = Account.objects.filter(user=request.user.pk).first()
     return page(request, "access/account.html", {"themes": THEMES, "theme": row.theme if row else "auto"})

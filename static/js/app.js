@@ -52,6 +52,11 @@
     event.detail.parameters.set("seq", field.value);
   });
 
+  document.addEventListener("htmx:afterRequest", (event) => {
+    const { target, xhr } = event.detail;
+    if (target.id === "plan") target.toggleAttribute("data-stale", xhr.status === 422);
+  });
+
   document.addEventListener("htmx:beforeRequest", (event) => {
     event.detail.target.setAttribute("aria-busy", "true");
   });
@@ -163,6 +168,35 @@
     const words = event.target.value.trim().toLowerCase();
     for (const row of document.querySelectorAll("#" + event.target.dataset.narrow + " > tbody > tr")) {
       row.hidden = words !== "" && !row.textContent.toLowerCase().includes(words);
+    }
+  });
+
+  // In the what-if form a pick fills its field and a reset empties it, without leaving the page.
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button[data-set], button[data-empty]");
+    if (!button) return;
+    event.preventDefault();
+    const field = byId(button.dataset.set || button.dataset.empty);
+    if (field.type === "checkbox") field.checked = false;
+    else field.value = button.dataset.value || "";
+    field.focus();
+    field.dispatchEvent(new Event("change", { bubbles: true }));
+  });
+
+  // The field itself is never swapped while somebody types in it: its marks follow the slots beside it.
+  document.addEventListener("htmx:oobAfterSwap", (event) => {
+    const slot = event.detail.elt || event.target;
+    if (!slot.id || !slot.id.startsWith("e-")) return;
+    const field = byId("f-" + slot.id.slice(2));
+    const row = slot.closest(".q-f");
+    if (!field || !row) return;
+    const bad = slot.querySelector(".q-err") !== null;
+    if (bad) field.setAttribute("aria-invalid", "true");
+    else field.removeAttribute("aria-invalid");
+    row.classList.toggle("bad", bad);
+    row.classList.toggle("set", field.type === "checkbox" ? field.checked : field.value.trim() !== "");
+    for (const pick of row.querySelectorAll("button[data-set]")) {
+      pick.setAttribute("aria-pressed", String(pick.dataset.value === field.value.trim()));
     }
   });
 

@@ -1,0 +1,121 @@
+"""The config file: text with numbered lines, findings, dialect, download, writing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from django.test import Client
+
+from gpus_app.models import Host
+from models_app.models import Revision
+from quartermaster_site.jobs.models import Job
+from tests.pages.conftest import run
+
+
+def test_text_with_numbered_lines_and_verdict(scanned: Host, viewer: Client) -> None:
+    html = viewer.get("/config/local/").content.decode()
+    assert '<a href="#L1">1</a># Quartermaster export' in html
+    assert "Valid for llama-swap" in html
+    assert "3 entries, 2 left out" in html
+    assert "embedding" in html, "what was left out, and why"
+
+
+def test_download_is_the_text_byte_for_byte(scanned: Host, viewer: Client) -> None:
+    answer = viewer.get("/config/local/1/download/")
+    assert answer["Content-Disposition"] == 'attachment; filename="config.yaml"'
+    assert answer.content.decode() == Revision.objects.get().text
+
+
+def test_findings_link_to_their_line(scanned: Host, viewer: Client) -> None:
+    finding = {
+        "rule": "V-15",
+        "severity": "warn",
+        "where": "models.x.cmd",
+        "line": 12,
+        "message": "looks like a <secret>",
+    }
+    Revision.objects.update(findings=[finding])
+    html = viewer.get("/config/local/").content.decode()
+    assert 'href="#L12">line 12' in html
+    assert 'id="L12" class="w"' in html
+    assert "&lt;secret&gt;" in html
+    assert "Valid, with 1 warning" in html
+
+
+def test_a_blocked_text_is_not_written(scanned: Host, admin: Client) -> None:
+    Host.objects.update(publish_path="/tmp/x/config.yaml")  # noqa: S108
+    Revision.objects.update(
+        state=Revision.State.BLOCKED, findings=[{"rule": "V-03", "severity": "block", "message": "two models, one id"}]
+    )
+    html = admin.get("/config/local/").content.decode()
+    assert "Not to be written: 1 finding block it" in html
+    assert "Findings block it." in html
+    assert admin.post("/config/local/1/write/").status_code == 422
+
+
+def test_nothing_rendered_yet(gpu_host: Host, viewer: Client) -> None:
+    assert "Nothing rendered yet" in viewer.get("/config/local/").content.decode()
+
+
+def test_choosing_the_router_makes_the_text_anew(
+    scanned: Host, admin: Client, django_capture_on_commit_callbacks: Any
+) -> None:
+    run(
+        django_capture_on_commit_callbacks,
+        lambda: admin.post("/config/local/target/", {"dialect": "quartermaster"}),
+    )
+    html = admin.get("/config/local/").content.decode()
+    assert "Valid for Quartermaster router" in html
+    assert "Revision 2" in html
+    assert "Revision 1" in html
+    assert "llama-swap" in admin.get("/config/local/?revision=1").content.decode()
+
+
+def test_bad_targets_are_refused_beside_their_field(scanned: Host, admin: Client) -> None:
+    for path in ("config.yaml", "/etc/router/", "/" + "x" * 2000):
+        answer = admin.post("/config/local/target/", {"path": path, "dialect": "llama-swap"})
+        assert answer.status_code == 422, path
+        assert 'class="q-err"' in answer.content.decode()
+    assert admin.post("/config/local/target/", {"path": "", "dialect": "nonsense"}).status_code == 422
+
+
+def test_writing_asks_first_and_replaces_foreign_files_only_when_told(
+    scanned: Host, admin: Client, tmp_path: Path, django_capture_on_commit_callbacks: Any
+) -> None:
+    target = tmp_path / "config.yaml"
+    target.write_text("models: {}  # by hand\n")
+
+    def post(address: str, **values: str) -> Any:
+        return run(django_capture_on_commit_callbacks, lambda: admin.post(address, values))
+
+    post("/config/local/target/", path=str(target), dialect="llama-swap")
+    question = admin.get("/config/local/1/write/").content.decode()
+    assert "Write revision 1" in question
+    assert "adopt" not in question
+    post("/config/local/1/write/")
+    assert target.read_text() == "models: {}  # by hand\n"
+    assert Job.objects.get(kind="publish").state == "failed"
+    assert 'name="adopt"' in admin.get("/config/local/1/write/").content.decode()
+    post("/config/local/1/write/", adopt="1")
+    assert target.read_text() == Revision.objects.get().text
+    page = admin.get("/config/local/").content.decode()
+    assert "This text is on the host" in page
+
+
+def test_an_operator_cannot_have_foreign_files_replaced(scanned: Host, as_role: Callable[[str], Client]) -> None:
+    Host.objects.update(publish_path="/tmp/x/config.yaml")  # noqa: S108
+    assert as_role("operator").post("/config/local/1/write/", {"adopt": "1"}).status_code == 403
+
+
+def test_polls_while_a_plan_runs(scanned: Host, viewer: Client) -> None:
+    job = Job.objects.create(kind="plan_host", host=scanned, state="running", token="x")
+    html = viewer.get("/config/local/").content.decode()
+    assert 'hx-trigger="every 2s"' in html
+    assert '<noscript><meta http-equiv="refresh"' in html
+    part = {"HX-Request": "true", "HX-Target": "config-text"}
+    assert viewer.get("/config/local/", headers=part).status_code == 200
+    job.state = "succeeded"
+    job.save()
+    assert viewer.get("/config/local/", headers=part).status_code == 286

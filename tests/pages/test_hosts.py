@@ -1,0 +1,122 @@
+"""A host's pages: devices, memory with its version, folders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from gpus_app.models import Device, Host, HostSetting
+from models_app.models import Root
+from quartermaster_site.access.models import AuditEntry
+
+MEMORY = "/hosts/local/settings/memory/"
+
+
+def test_devices_with_bar_and_table(gpu_host: Host, viewer: Client) -> None:
+    html = viewer.get("/hosts/local/").content.decode()
+    assert "GPU 0 · RTX 3090" in html
+    assert "1.00 used, 23.00 free" in html
+    assert 'aria-label="Memory in use on Local machine.' in html
+    part = viewer.get("/hosts/local/", headers={"HX-Request": "true", "HX-Target": "devices"})
+    assert part.content.decode().lstrip().startswith('<section class="q-sec" id="devices"')
+
+
+def test_a_host_without_a_gpu_says_what_to_do(host: Host, viewer: Client) -> None:
+    html = viewer.get("/hosts/local/").content.decode()
+    assert "No GPU seen" in html
+    assert "Set the budget by hand" in html
+
+
+def test_saving_memory(gpu_host: Host, as_role: Callable[[str], Client]) -> None:
+    editor = as_role("editor")
+    answer = editor.post(MEMORY, {"version": "1", "targetVramGB": "20,5", "maxRamGB": "48", "ttlSec": "0"})
+    assert answer.status_code == 302
+    saved = HostSetting.objects.get(section="memory")
+    assert saved.values == {"targetVramGB": 20.5, "maxRamGB": 48.0, "ttlSec": 0}
+    assert saved.version == 2
+    entry = AuditEntry.objects.get(action="settings.memory")
+    assert entry.changes["targetVramGB"] == [22.5, 20.5]
+
+
+def test_an_untouched_form_changes_nothing(gpu_host: Host, as_role: Callable[[str], Client]) -> None:
+    editor = as_role("editor")
+    html = editor.get(MEMORY).content.decode()
+    assert 'value="22.5"' in html
+    editor.post(MEMORY, {"version": "1", "targetVramGB": "22.5", "maxRamGB": "48"})
+    assert HostSetting.objects.get().version == 1
+    assert not AuditEntry.objects.filter(action="settings.memory").exists()
+
+
+@pytest.mark.parametrize("typed", ["0", "-1", "1e", "'", "９", "1,500", "x" * 9999, "99999999999"])
+def test_bad_numbers_are_refused_beside_their_field(
+    gpu_host: Host, as_role: Callable[[str], Client], typed: str
+) -> None:
+    answer = as_role("editor").post(MEMORY, {"version": "1", "targetVramGB": typed})
+    assert answer.status_code == 422
+    assert "VRAM target takes a number above 0" in answer.content.decode()
+    assert HostSetting.objects.get().version == 1
+
+
+def test_two_people_at_once(gpu_host: Host, as_role: Callable[[str], Client]) -> None:
+    first, second = as_role("admin"), as_role("editor")
+    first.post(MEMORY, {"version": "1", "targetVramGB": "20", "maxRamGB": "48"})
+    answer = second.post(MEMORY, {"version": "1", "targetVramGB": "10", "maxRamGB": "48", "was-targetVramGB": "22.5"})
+    assert answer.status_code == 409
+    html = answer.content.decode()
+    assert "admin saved these settings" in html
+    assert all(value in html for value in (">10<", ">20<", ">22.5<"))
+    assert 'name="version" value="2"' in html, "applying again stores these values over the saved ones"
+    assert second.post(MEMORY, {"version": "2", "targetVramGB": "10", "maxRamGB": "48"}).status_code == 302
+
+
+def test_a_target_above_the_cards_is_kept_with_a_warning(gpu_host: Host, as_role: Callable[[str], Client]) -> None:
+    editor = as_role("editor")
+    editor.post(MEMORY, {"version": "1", "targetVramGB": "30"})
+    assert "The devices seen have 24 GiB together." in editor.get(MEMORY).content.decode()
+
+
+def test_folders_are_added_and_removed_after_a_question(gpu_host: Host, admin: Client) -> None:
+    assert admin.post("/hosts/local/folders/add/", {"path": "/srv/models/", "category": ""}).status_code == 302
+    root = Root.objects.get()
+    assert root.path == "/srv/models"
+    question = admin.get(f"/hosts/local/folders/{root.pk}/remove/")
+    assert "Remove this folder?" in question.content.decode()
+    assert Root.objects.exists()
+    admin.post(f"/hosts/local/folders/{root.pk}/remove/")
+    assert not Root.objects.exists()
+
+
+@pytest.mark.parametrize("path", ["models", "", "/srv/models/sub", "/srv\x00", "/" + "x" * 2000])
+def test_folders_that_cannot_be_scanned(gpu_host: Host, admin: Client, path: str) -> None:
+    Root.objects.create(host=gpu_host, path="/srv/models")
+    answer = admin.post("/hosts/local/folders/add/", {"path": path, "category": ""})
+    assert answer.status_code == 422
+    assert 'class="q-err"' in answer.content.decode()
+    assert Root.objects.count() == 1
+
+
+def test_an_offline_worker_holds_the_buttons_back(gpu_host: Host, admin: Client) -> None:
+    Host.objects.update(last_seen_at=None)
+    html = admin.get("/hosts/local/").content.decode()
+    assert "no worker has answered yet" in html
+    assert 'aria-disabled="true"' in html
+
+
+def test_scan_leads_to_its_job(scanned: Host, as_role: Callable[[str], Client]) -> None:
+    answer: Any = as_role("operator").post("/hosts/local/scan/")
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/jobs/")
+
+
+def test_overview_shows_the_host_and_what_people_did(gpu_host: Host, as_role: Callable[[str], Client]) -> None:
+    editor = as_role("editor")
+    editor.post(MEMORY, {"version": "1", "targetVramGB": "20", "maxRamGB": "48"})
+    html = editor.get("/").content.decode()
+    assert "Local machine" in html
+    assert "VRAM target" in html
+    card = editor.get("/hosts/local/card/", headers={"HX-Request": "true"}).content.decode()
+    assert card.lstrip().startswith('<article class="q-card" id="host-local"')
+    assert Device.objects.count() == 1

@@ -1,0 +1,108 @@
+"""Jobs with live progress, and the table of findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.test import Client
+from django.utils import timezone
+
+from gpus_app.models import Host
+from models_app.models import Finding
+from quartermaster_site.jobs.models import Job
+
+HTMX = {"HX-Request": "true"}
+
+
+def _job(host: Host, **columns: Any) -> Job:
+    values: dict[str, Any] = {"kind": "scan", "state": "running", "token": "x", "started_at": timezone.now()}
+    return Job.objects.create(host=host, **{**values, **columns})
+
+
+def test_nothing_has_run_yet(gpu_host: Host, viewer: Client) -> None:
+    assert "Nothing has run yet" in viewer.get("/jobs/").content.decode()
+
+
+def test_a_running_job_polls_until_it_is_over(gpu_host: Host, viewer: Client) -> None:
+    job = _job(gpu_host, phase="Reading headers", done=412, total=1280, unit="files", warnings=3)
+    html = viewer.get(f"/jobs/{job.pk}/").content.decode()
+    assert "412 of 1,280 files · 3 problems" in html
+    assert '<progress id="job-progress" max="1280" value="412"' in html
+    assert 'hx-trigger="every 2s"' in html
+    assert "<noscript>" in html
+    assert viewer.get(f"/jobs/{job.pk}/panel/", headers=HTMX).status_code == 200
+    Job.objects.update(state="succeeded", finished_at=timezone.now(), result={"models": 35, "files": 41})
+    answer = viewer.get(f"/jobs/{job.pk}/panel/", headers=HTMX)
+    assert answer.status_code == 286
+    part = answer.content.decode()
+    assert part.lstrip().startswith('<section class="q-card" id="job-panel"')
+    assert "hx-trigger" not in part
+
+
+def test_an_unknown_total_is_an_unfilled_bar(gpu_host: Host, viewer: Client) -> None:
+    job = _job(gpu_host, phase="Listing files", done=836, total=None, unit="files")
+    html = viewer.get(f"/jobs/{job.pk}/").content.decode()
+    assert '<progress id="job-progress">' in html
+    assert "836 files" in html
+
+
+def test_cancelling_and_running_again(gpu_host: Host, as_role: Callable[[str], Client]) -> None:
+    admin = as_role("admin")
+    job = _job(gpu_host, state="waiting", started_at=None)
+    assert "Cancel" in admin.get(f"/jobs/{job.pk}/").content.decode()
+    assert admin.post(f"/jobs/{job.pk}/cancel/").status_code == 302
+    html = admin.get(f"/jobs/{job.pk}/").content.decode()
+    assert "cancelled" in html
+    assert "Run again" in html
+    answer = admin.post(f"/jobs/{job.pk}/retry/")
+    assert answer["Location"] != f"/jobs/{job.pk}/"
+    viewer = as_role("viewer")
+    assert "Run again" not in viewer.get(f"/jobs/{job.pk}/").content.decode()
+
+
+def test_a_failed_job_says_why_and_shows_its_log(gpu_host: Host, viewer: Client) -> None:
+    job = _job(
+        gpu_host, state="failed", error="the disk is gone", error_kind="OSError", advice="Mount it.", log="one\n<two>"
+    )
+    html = viewer.get(f"/jobs/{job.pk}/").content.decode()
+    assert "the disk is gone" in html
+    assert "Mount it." in html
+    assert "&lt;two&gt;" in html
+
+
+def test_the_list_filters(gpu_host: Host, viewer: Client) -> None:
+    _job(gpu_host, kind="probe_devices", state="failed", error="no driver")
+    _job(gpu_host)
+    everything = viewer.get("/jobs/").content.decode()
+    assert "Probe devices" in everything
+    assert 'hx-trigger="every 2s"' in everything
+    failed = viewer.get("/jobs/?state=failed").content.decode()
+    assert "no driver" in failed
+    assert 'hx-trigger="every 2s"' not in failed
+    assert "No job matches" in viewer.get("/jobs/?mine=1").content.decode()
+    assert viewer.get("/jobs/?state=zzz&kind=zzz&page=zzz").status_code == 200
+
+
+def test_findings_explain_themselves(scanned: Host, viewer: Client) -> None:
+    html = viewer.get("/issues/").content.decode()
+    assert "broken.gguf" in html
+    assert "Header unreadable" in html
+    assert "Download the file again" in html
+    assert "No finding matches" in viewer.get("/issues/?q=zzz").content.decode()
+    assert "broken.gguf" in viewer.get("/issues/?level=error&q=broken").content.decode()
+
+
+def test_findings_are_escaped_and_the_empty_table_says_so(gpu_host: Host, viewer: Client) -> None:
+    assert "No findings" in viewer.get("/issues/").content.decode()
+    Finding.objects.create(host=gpu_host, kind="odd", path="/m/<b>.gguf", text="<script>alert(1)</script>")
+    html = viewer.get("/issues/").content.decode()
+    assert "<script>alert" not in html
+    assert "<b>" not in html
+
+
+def test_themes_are_kept(gpu_host: Host, viewer: Client) -> None:
+    assert "data-bs-theme" not in viewer.get("/").content.decode()
+    assert viewer.post("/account/", {"theme": "dark"}).status_code == 302
+    assert 'data-bs-theme="dark"' in viewer.get("/").content.decode()
+    assert viewer.post("/account/", {"theme": "purple"}).status_code == 422

@@ -1,0 +1,104 @@
+"""The first-run wizard: guarded by a one-time token, each step kept, gone once finished."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+from gpus_app.models import Host, HostSetting
+from models_app.models import Root, Row
+from quartermaster_site.access.services import issue_setup_token
+from tests.pages.conftest import run
+
+PASSWORD = "correct horse battery"
+PERSON = {"username": "ada", "email": "", "password": PASSWORD, "again": PASSWORD}
+
+
+@pytest.fixture
+def claimed(client: Client, gpu_host: Host) -> Client:
+    """A visitor who came by the printed link."""
+    answer = client.get(f"/setup/?token={issue_setup_token()}")
+    assert answer["Location"] == "/setup/checks/"
+    return client
+
+
+def test_everything_leads_to_the_wizard_until_somebody_exists(client: Client, host: Host) -> None:
+    assert client.get("/models/")["Location"] == "/setup/"
+    assert "one-time link" in client.get("/setup/").content.decode()
+    assert client.get("/setup/checks/")["Location"] == "/setup/"
+    assert client.get("/setup/folders/")["Location"] == "/setup/"
+
+
+def test_a_wrong_token_opens_nothing(client: Client, host: Host) -> None:
+    issue_setup_token()
+    answer = client.post("/setup/", {"token": "guess"})
+    assert answer.status_code == 403
+    assert client.get("/setup/administrator/")["Location"] == "/setup/"
+
+
+def test_the_whole_way(claimed: Client, gpu_host: Host, shelf: Path, django_capture_on_commit_callbacks: Any) -> None:
+    def post(step: str, **values: str) -> Any:
+        return run(django_capture_on_commit_callbacks, lambda: claimed.post(f"/setup/{step}/", values))
+
+    assert "Database" in claimed.get("/setup/checks/").content.decode()
+    assert post("checks")["Location"] == "/setup/administrator/"
+    assert post("administrator", **PERSON)["Location"] == "/setup/folders/"
+    assert post("folders", path=str(shelf), category="")["Location"] == "/setup/folders/"
+    assert Root.objects.get().path == str(shelf)
+    assert post("folders", next="1")["Location"] == "/setup/memory/"
+    assert post("memory", version="1", targetVramGB="20", maxRamGB="32")["Location"] == "/setup/scan/"
+    assert HostSetting.objects.get(section="memory").values["targetVramGB"] == 20
+    assert post("scan", scan="1")["Location"] == "/setup/scan/"
+    assert Row.objects.exclude(model_class="").count() == 4
+    page = claimed.get("/setup/scan/").content.decode()
+    assert "4 models in 4 quants, 1 finding" in page
+    assert claimed.get("/setup/scan/", headers={"HX-Request": "true"}).status_code == 286
+    assert post("scan", next="1")["Location"] == "/setup/done/"
+    assert post("done", to="config")["Location"] == "/config/local/"
+    assert claimed.get("/setup/").status_code == 404
+    assert claimed.get("/setup/checks/").status_code == 404
+
+
+def test_the_token_works_once(claimed: Client) -> None:
+    claimed.post("/setup/administrator/", PERSON)
+    assert get_user_model().objects.count() == 1
+    other = Client()
+    claimed.logout()
+    for visitor in (other, claimed):
+        for step in ("checks", "administrator", "folders", "memory", "scan", "done"):
+            answer = visitor.get(f"/setup/{step}/")
+            assert answer["Location"].startswith("/login/?next=")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"again": "another one entirely"}, "two passwords differ"),
+        ({"password": "short", "again": "short"}, "too short"),
+        ({"username": ""}, "required"),
+        ({"username": "a b"}, "valid username"),
+        ({"email": "nonsense"}, "valid email"),
+    ],
+)
+def test_bad_accounts_are_refused_beside_their_field(claimed: Client, changes: dict[str, str], message: str) -> None:
+    answer = claimed.post("/setup/administrator/", {**PERSON, **changes})
+    assert answer.status_code == 422
+    assert message in answer.content.decode()
+    assert not get_user_model().objects.exists()
+
+
+def test_a_bad_folder_keeps_what_was_typed(claimed: Client) -> None:
+    claimed.post("/setup/administrator/", PERSON)
+    answer = claimed.post("/setup/folders/", {"path": "models", "category": ""})
+    assert answer.status_code == 422
+    html = answer.content.decode()
+    assert 'value="models"' in html
+    assert "whole path" in html
+
+
+def test_unknown_steps_are_not_found(claimed: Client) -> None:
+    assert claimed.get("/setup/nonsense/").status_code == 404
