@@ -59,7 +59,10 @@ def typed_value(kind: str, value: Any) -> bytes:
 def array(kind: str, value: Any) -> bytes:
     """Element type, count, elements; the element type may itself be an array."""
     element = kind[len("array<") : -1]
-    if isinstance(value, dict):
+    if isinstance(value, dict) and "hex" in value:
+        body = bytes.fromhex(value["hex"])
+        count = len(body) // struct.calcsize("<" + FORMATS[element])
+    elif isinstance(value, dict):
         one = array(element, value["repeat"]) if element.startswith("array<") else scalar(element, value["repeat"])
         count, body = value["count"], one * value["count"]
     elif element.startswith("array<"):

@@ -155,11 +155,19 @@ def metadata_cache(given: Given) -> Answer:
         cache = HeaderCache(Path(folder) / "cache" / "headers.sqlite3")
         try:
             if given.get("seed") is not None:
-                cache.put(path, fingerprint_of([path]), header_from_json(given["seed"]))
+                cache.put(path, fingerprint_of([path]), seed_header(given["seed"]))
             apply_change(path, given.get("change") or {})
             return read_through(cache, path, given)
         finally:
             cache.close()
+
+
+def seed_header(meta: Given) -> Header:
+    """A record from meta facts, where null is absent and the size is in GB."""
+    record = {name: value for name, value in meta.items() if value is not None}
+    if "file_size_gb" in record:
+        record["file_size_bytes"] = round(record.pop("file_size_gb") * (1 << 30))
+    return header_from_json(record)
 
 
 def apply_change(path: str, change: Given) -> None:
