@@ -311,6 +311,11 @@ class TestDevices:
         assert flag(plain, "--main-gpu") == "0"
         assert plain.placement.tensor_split[0] > plain.placement.tensor_split[1]
 
+    def test_a_rocm_build_costs_more(self, zoo_header):
+        header = zoo_header("llama31-8b-q4_k_m")
+        found = plan(header, budget_of([24]), fleet=Settings(server_exe="/opt/llama-rocm/llama-server"))
+        assert {term.key: term for term in found.terms}["runtime"].device_bytes == (from_gib(0.8),)
+
 
 class TestNotPlanned:
     @pytest.mark.parametrize("model_class", ["embedding", "image", "video", "tts", "asr", "audiocpp", "hf", "sam"])

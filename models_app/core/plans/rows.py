@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpus_app.core.budget import Budget
+from gpus_app.core.runtimes import ROCM, rocm_verdict
 from models_app.core.catalog import Header, Plan, Row
 from models_app.core.classes.dispatch import unplanned_reason
-from models_app.core.launch.backends import kind_of, resolve_backend
+from models_app.core.launch.backends import executable, kind_of, resolve_backend
 from models_app.core.planning.table import model_table
 from models_app.core.plans.llm import Headers, Model, plan_profile
 from models_app.core.settings import BackendEntry, Override, Settings
@@ -44,7 +45,7 @@ def plan_row(
     reason = _skip_reason(row, header, engine)
     if reason or header is None:
         return (_unplanned(row, own, reason),)
-    model = Model(row, header, model_table(header), settings, budget, headers, outputs)
+    model = Model(row, header, model_table(header), settings, _on_its_runtime(budget, settings, own), headers, outputs)
     profiled = ProfiledModel(
         id=row.id,
         architecture=header.architecture,
@@ -59,6 +60,13 @@ def _engine(settings: Settings, override: Override) -> str:
     entry = resolve_backend(settings.backends, override.backend, "llm")
     kind = kind_of(entry.kind) if entry is not None else None
     return kind.name if kind is not None else "llama"
+
+
+def _on_its_runtime(budget: Budget, settings: Settings, override: Override) -> Budget:
+    """The budget of the runtime that the executable is built for, where its path tells."""
+    if rocm_verdict(executable(settings, override, "llm")) == ROCM:
+        return replace(budget, runtime=ROCM)
+    return budget
 
 
 def _skip_reason(row: Row, header: Header | None, engine: str) -> str:

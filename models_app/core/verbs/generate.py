@@ -63,11 +63,16 @@ def _folder(path: str) -> str:
 
 
 def _backends(texts: Sequence[str]) -> tuple[BackendEntry, ...]:
-    """Registry rows of the given executables; of several for one kind the last counts."""
+    """Registry rows of the given executables; of several for one kind the last counts.
+
+    llama-server comes first, named or not: without a pin it runs the chat models, whatever else can.
+    """
     from models_app.core.launch.backends import KINDS, kind_of
     from models_app.core.settings import BackendEntry
 
     rows: dict[str, BackendEntry] = {}
+    if texts:
+        rows["llama"] = BackendEntry(id="llama", kind="llama", path="llama-server", default=True)
     for text in texts:
         spelling, _, path = text.partition("=")
         kind = kind_of(spelling)
