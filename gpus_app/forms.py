@@ -51,40 +51,27 @@ def _fields(memory: MemorySettings) -> dict[str, forms.Field]:
     capacity = f" The devices seen have {memory.capacity_gib:g} GiB together." if memory.capacity_gib else ""
     installed = f" {memory.ram_total_gib:g} GiB are fitted." if memory.ram_total_gib else ""
     return {
-        "targetVramGB": NumberField(
-            label="VRAM target",
-            unit="GiB",
-            minimum=0,
-            above_minimum=True,
-            maximum=MOST_GIB,
-            required=False,
-            widget=_text(f"{memory.target_in_use_gib:g}" if memory.target_in_use_gib else "no GPU seen"),
-            help_text=f"All devices together; plans never use more.{capacity} More than that is kept, with a warning.",
+        "targetVramGB": _size(
+            "VRAM target",
+            f"{memory.target_in_use_gib:g}" if memory.target_in_use_gib else "no GPU seen",
+            f"All devices together; plans never use more.{capacity} More than that is kept, with a warning.",
         ),
         "autoVram": forms.BooleanField(
             label="Follow free VRAM",
             required=False,
             help_text="Plans with the most VRAM that was ever seen free here. A target typed above switches it off.",
         ),
-        "maxRamGB": NumberField(
-            label="RAM limit",
-            unit="GiB",
-            minimum=0,
-            above_minimum=True,
-            maximum=MOST_GIB,
-            required=False,
-            widget=_text(f"{memory.ram_in_use_gib:g}"),
-            help_text=f"For layers, experts and caches that stay in RAM.{installed}",
+        "maxRamGB": _size(
+            "RAM limit",
+            f"{memory.ram_in_use_gib:g}",
+            f"For layers, experts and caches that stay in RAM.{installed}",
         ),
-        "vramOverheadGB": NumberField(
-            label="Headroom",
-            unit="GiB",
-            minimum=0,
-            maximum=MOST_GIB,
-            required=False,
+        "vramOverheadGB": _size(
+            "Headroom",
+            f"{memory.overhead_gib:g}",
+            "Added to every plan, for the desktop and for drift.",
+            above_minimum=False,
             empty_means="the default",
-            widget=_text(f"{memory.overhead_gib:g}"),
-            help_text="Added to every plan, for the desktop and for drift.",
         ),
         "ttlSec": NumberField(
             label="Unload when idle for",
@@ -98,6 +85,23 @@ def _fields(memory: MemorySettings) -> dict[str, forms.Field]:
             help_text="0 = never.",
         ),
     }
+
+
+def _size(
+    label: str, placeholder: str, text: str, *, above_minimum: bool = True, empty_means: str = "automatic"
+) -> NumberField:
+    """An amount of memory; `placeholder` is what holds while it is empty."""
+    return NumberField(
+        label=label,
+        unit="GiB",
+        minimum=0,
+        above_minimum=above_minimum,
+        maximum=MOST_GIB,
+        required=False,
+        empty_means=empty_means,
+        widget=_text(placeholder),
+        help_text=text,
+    )
 
 
 def _text(placeholder: str) -> forms.TextInput:
