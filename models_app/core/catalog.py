@@ -18,7 +18,7 @@ EMPTY: Mapping[str, Scalar | tuple[Scalar, ...]] = MappingProxyType({})
 
 
 class TensorInfo(NamedTuple):
-    """One line of a tensor table. `shape` is innermost first (the order of GGUF); `size_bytes` is None for an unknown type."""
+    """One line of a tensor table. `shape` is innermost first (as in GGUF), `size_bytes` None for an unknown type."""
 
     name: str
     shape: tuple[int, ...]
@@ -69,7 +69,7 @@ class Header:
     """Facts read from one model's head (a GGUF set, a safetensors file, a Hugging Face folder)."""
 
     format: str = "gguf"
-    """`gguf`, `safetensors` or `hf`."""
+    """`gguf`, `safetensors`, `hf`, or `ggml` (segmentation; nothing but the size is known)."""
     path: str = ""
     file_size_bytes: int = 0
     """All shards of a split set together."""
@@ -146,7 +146,7 @@ class Header:
 
     extra: Mapping[str, Scalar | tuple[Scalar, ...]] = field(default_factory=lambda: EMPTY)
     """Every other scalar and small integer array, architecture prefix removed (`feed_forward_length`,
-    `attention.kv_lora_rank`, ...); keys of other namespaces keep their full name. `tokenizer.ggml.tokens` is the count."""
+    `attention.kv_lora_rank`, ...); keys of other namespaces keep their full name. `tokenizer.ggml.tokens` is a count."""
     weights: WeightTable = field(default_factory=WeightTable)
     tensor_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Shapes of safetensors tensors (innermost first) for the component pool; empty for GGUF."""
@@ -172,7 +172,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something a person should know about one file or root. `kind` is a stable slug, `level` info, warning or error."""
+    """Something to know about one file or root. `kind` is a stable slug, `level` info, warning or error."""
 
     kind: str
     path: str
@@ -273,7 +273,7 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What the search chose, or a person pinned. `ctx_tokens` is the window of one slot; `gpu_layers` the number emitted."""
+    """What the search chose, or a person pinned. `ctx_tokens` is the window of one slot, `gpu_layers` as emitted."""
 
     ctx_tokens: int
     gpu_layers: int

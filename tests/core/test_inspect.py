@@ -91,6 +91,16 @@ def test_a_folder(run, tmp_path):
     assert run("--json", str(tmp_path))[0] == 1
 
 
+def test_a_segmentation_file_is_known_by_its_name(run, tmp_path):
+    path = tmp_path / "sam3-f16.ggml"
+    path.write_bytes(b"lmgg" + bytes(100))
+    code, out = run("--json", str(path))
+    answer = json.loads(out)
+    assert (code, answer["class"], answer["format"], answer["size_bytes"]) == (0, "sam", "ggml", 104)
+    path.write_bytes(b"")
+    assert run("--json", str(path))[0] == 1
+
+
 @pytest.mark.parametrize("raw", [raw for raw, _ in REFUSED.values()], ids=REFUSED.keys())
 def test_no_broken_file_is_a_traceback(run, tmp_path, raw):
     path = tmp_path / "x.gguf"

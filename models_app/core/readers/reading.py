@@ -10,6 +10,7 @@ from io import FileIO
 from typing import TYPE_CHECKING, BinaryIO
 
 from models_app.core.catalog import Header
+from models_app.core.errors import NotThisFormat
 from models_app.core.readers import gguf, hugging_face, limits, safetensors
 from models_app.core.readers._source import open_regular
 
@@ -30,9 +31,17 @@ class Reader:
     read: Callable[[BinaryIO, int, str], Header]
 
 
+def _read_by_name(_stream: BinaryIO, file_size_bytes: int, path: str) -> Header:
+    """A `.ggml` file of the segmentation server: known by its name alone, its header is never parsed."""
+    if file_size_bytes == 0:
+        raise NotThisFormat("empty", "the file is empty")
+    return Header(format="ggml", path=path, file_size_bytes=file_size_bytes)
+
+
 READERS: tuple[Reader, ...] = (
     Reader("gguf", (".gguf",), lambda start: start.startswith(gguf.MAGIC), gguf.read_gguf),
     Reader("safetensors", (".safetensors",), lambda start: start[8:9] == b"{", safetensors.read_safetensors),
+    Reader("ggml", (".ggml",), lambda _start: False, _read_by_name),
 )
 """Files; a folder always goes through `hugging_face`. An ending outranks content, so that a web page saved under
 `x.gguf` is reported as a broken GGUF. The first reader takes what no other recognises."""

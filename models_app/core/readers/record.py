@@ -17,7 +17,7 @@ from models_app.core.readers import limits
 from models_app.core.readers.safetensors import MAX_KEPT_SHAPES
 from models_app.core.readers.weights import MAX_BLOCKS, MAX_GLOBALS
 
-_FORMATS = ("gguf", "safetensors", "hf")
+_FORMATS = ("gguf", "safetensors", "hf", "ggml")
 _DEFAULT = Header()
 _NESTED = frozenset({"extra", "weights", "tensor_shapes", "data_complete"})
 _TEXT_TUPLES = frozenset({"effort_levels", "warnings"})
