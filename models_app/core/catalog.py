@@ -146,7 +146,7 @@ class Header:
 
     extra: Mapping[str, Scalar | tuple[Scalar, ...]] = field(default_factory=lambda: EMPTY)
     """Every other scalar and small integer array, architecture prefix removed (`feed_forward_length`,
-    `attention.kv_lora_rank`, ...); keys of other namespaces keep their full name. `tokenizer.ggml.tokens` is a count."""
+    `attention.kv_lora_rank`, ...); keys of other namespaces keep the full name. `tokenizer.ggml.tokens` is a count."""
     weights: WeightTable = field(default_factory=WeightTable)
     tensor_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Shapes of safetensors tensors (innermost first) for the component pool; empty for GGUF."""
