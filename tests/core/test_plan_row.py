@@ -266,6 +266,11 @@ class TestProfiles:
         assert "--no-mmproj-offload" in base.argv
         assert "--no-mmproj-offload" not in twin.argv
 
+    def test_a_projector_stays_off_a_gpu_that_is_hidden(self, zoo_header):
+        _base, twin = plans(zoo_header("qwen25-32b-q4_k_m"), budget_of([0.9], 64), mmproj_path="/m/mmproj.gguf")
+        assert twin.est_vram_bytes == 0
+        assert "--no-mmproj-offload" in twin.argv
+
     def test_a_projector_named_by_hand_is_priced_at_its_own_size(self, zoo_header):
         found = plans(zoo_header("gemma3-4b-q4_k_m"), budget_of([24]), Override(mmproj_file="/x/mmproj-big.gguf"))
         assert [item.profile_id for item in found] == ["m", "m-vision"]

@@ -195,7 +195,9 @@ def _plan(model: Model, profile: Profile, pinned: Pinned, spec: str, planned: Pl
 
 def _launch_profile(profile: Profile, planned: PlannedLaunch, spec: str) -> LaunchProfile:
     budget, placement = planned.wishes.budget, planned.answer.placement
-    in_ram = planned.wishes.companions.projector is not None and planned.wishes.companions.projector.in_ram
+    projector = planned.wishes.companions.projector
+    # Hiding the devices from the server does not hide them from its projector.
+    in_ram = projector is not None and (projector.in_ram or planned.on_cpu)
     return LaunchProfile(
         spec=spec,
         checkpoints=planned.wishes.companions.checkpoints,
