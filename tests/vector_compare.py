@@ -113,7 +113,7 @@ def _fragments(expected: dict[str, Any], given: dict[str, Any]) -> list[str]:
             found.append(f"command does not hold {item!r} exactly once")
     for stem in ("comment", "text", "error"):
         text = given.get("comments", "") if stem == "comment" else given.get(stem) or given.get(f"{stem}s", "")
-        text = text if isinstance(text, str) else "\n".join(text or ())
+        text = text if isinstance(text, str) else "" if isinstance(text, bool) else "\n".join(text or ())
         found += [
             f"{stem} lacks {item!r}" for item in _listed(expected.pop(f"{stem}_contains", [])) if item not in text
         ]
