@@ -375,6 +375,7 @@ class TestBrokenHeaders:
         (found,) = plans(Header(architecture="llama"), budget_of([8]))
         assert found.verdict == "unknown"
         assert found.reasons[0].text.startswith("Cannot judge")
+        assert (found.terms, found.est_vram_bytes, found.est_ram_bytes, found.suggestions) == ((), 0, 0, ())
 
     def test_an_unknown_architecture_is_approximate(self, zoo_header):
         header = replace(zoo_header("llama31-8b-q4_k_m"), architecture="brand-new")

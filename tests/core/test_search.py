@@ -87,7 +87,7 @@ class TestPolicy:
     def test_nothing_fits_into_nothing(self, zoo_header):
         header, table = table_of(zoo_header, "llama31-8b-q4_k_m")
         answer = search(table, question(header, table), room(0))
-        assert (answer.step.gpu_layers, answer.fits) == (0, False) or answer.step.gpu_layers == 0
+        assert answer.step.gpu_layers == 0
 
 
 class TestPins:

@@ -57,8 +57,10 @@ class BakedHead:
     def _cache(self, cells: int, pair: KvPair) -> int:
         header = self.header
         elements = cells * header.nextn_layers * header.head_count_kv
-        type_k, type_v = self.own_k or pair.k, self.own_v or pair.v
-        return cache_bytes(elements * header.key_length, type_k) + cache_bytes(elements * header.value_length, type_v)
+        keys = cache_bytes(elements * header.key_length, self.own_k or pair.k)
+        # A latent cache holds one compressed row for K and V together.
+        values = 0 if self.table.latent else cache_bytes(elements * header.value_length, self.own_v or pair.v)
+        return keys + values
 
     def _compute(self, cells: int, ctx_tokens: int) -> int:
         ubatch = min(self.question.ubatch, ctx_tokens)

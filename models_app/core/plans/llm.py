@@ -21,7 +21,7 @@ from models_app.core.planning.drafters import (
     rollback_snapshots,
     uses_baked_head,
 )
-from models_app.core.planning.launch_plan import PlannedLaunch, plan_launch
+from models_app.core.planning.launch_plan import UNKNOWN, PlannedLaunch, plan_launch
 from models_app.core.planning.question import Question
 from models_app.core.planning.reasons import reasons_of
 from models_app.core.planning.side_memory import Projector, projector_of
@@ -172,15 +172,16 @@ def _plan(model: Model, profile: Profile, pinned: Pinned, spec: str, planned: Pl
     notes = [*answer.projection.warnings, *pinned.warnings, *command.warnings]
     if command.error:
         notes.append(f"The launch text can't be taken apart: {command.error}")
+    judged = planned.verdict != UNKNOWN  # no figure is better than one that nothing supports
     return Plan(
         profile_id=profile.id,
         model_class="llm",
         verdict=planned.verdict,
         placement=answer.placement,
         projection=answer.projection,
-        terms=planned.terms,
-        est_vram_bytes=planned.est_vram_bytes,
-        est_ram_bytes=planned.est_ram_bytes,
+        terms=planned.terms if judged else (),
+        est_vram_bytes=planned.est_vram_bytes if judged else 0,
+        est_ram_bytes=planned.est_ram_bytes if judged else 0,
         target_bytes=planned.wishes.budget.target_bytes,
         lines=command.lines,
         tokens=command.tokens,
