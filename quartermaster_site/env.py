@@ -172,3 +172,29 @@ def log_level() -> str:
     if value not in ("DEBUG", "INFO", "WARNING", "ERROR"):
         raise ConfigurationError(f"QM_LOG_LEVEL is {value!r}: use DEBUG, INFO, WARNING or ERROR.")
     return value
+
+
+READERS = (
+    prepared_data_dir,
+    secret_key,
+    debug,
+    https,
+    allowed_hosts,
+    trusted_origins,
+    redis_url,
+    database_url,
+    role,
+    host_slug,
+    browse_roots,
+    log_level,
+)
+"""Every reader, for `doctor`: a value that one of them refuses is named there."""
+
+VARIABLES = frozenset(
+    {
+        *("QM_DATA_DIR", "QM_SECRET_KEY", "QM_SECRET_KEY_FILE", "QM_DEBUG", "QM_HTTPS", "QM_ALLOWED_HOSTS"),
+        *("QM_TRUSTED_ORIGINS", "QM_REDIS_URL", "QM_REDIS_URL_FILE", "QM_DATABASE_URL", "QM_DATABASE_URL_FILE"),
+        *("QM_ROLE", "QM_HOST_SLUG", "QM_BROWSE_ROOTS", "QM_LOG_LEVEL", "QM_VENV", "QM_PYTHON"),
+    }
+)
+"""Every variable that is read, the two of the `quartermaster` script included."""

@@ -9,3 +9,6 @@ class AccessConfig(AppConfig):
     name = "quartermaster_site.access"
     label = "access"
     verbose_name = "Access"
+
+    def ready(self) -> None:
+        from quartermaster_site.access import sign_ins  # noqa: F401 - connects the signals

@@ -8,8 +8,11 @@ from typing import Any
 _NAME = r"[\w.-]*(?:key|token|secret|password|authorization)[\w.-]*"
 _SECRET_NAME = re.compile(rf"(?i)\A-{{0,2}}{_NAME}\Z")
 _ASSIGNED = re.compile(
-    rf"(?i)(?P<name>{_NAME})(?P<sep>[\"']?\s*[=:]\s*(?:bearer\s+)?|\s+(?=\S{{8,}}))(?P<value>[^\s\"',}}]+)"
+    rf"(?i)(?P<name>{_NAME})(?P<sep>[\"']?\s*[=:]\s*[\"']?(?:bearer\s+)?|\s+(?=\S{{8,}}))(?P<value>[^\s\"',}}]+)"
 )
+_NUMBER = re.compile(r"[0-9][0-9,.]*")
+_COUNTED = re.compile(r"(?i)(?:key|token)")
+"""Names that may count something (`max_tokens: 4096`): a bare number under them is no secret."""
 _OUR_KEY = re.compile(r"\bqm-[0-9a-f]{8,}")
 _USER_INFO = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^\s/@]+@", re.IGNORECASE)
 _NOT_SECRET = frozenset({"model_key", "family_key", "kv_key", "object_key"})
@@ -32,7 +35,7 @@ def redact(value: Any) -> Any:
 
 
 def _redact_named(name: Any, value: Any) -> Any:
-    if isinstance(name, str) and name not in _NOT_SECRET and _SECRET_NAME.match(name):
+    if isinstance(name, str) and _SECRET_NAME.match(name) and not _is_harmless(name, value):
         return [mask(str(item)) for item in value] if isinstance(value, list) else mask(str(value))
     return redact(value)
 
@@ -43,7 +46,13 @@ def _redact_text(text: str) -> str:
     return _ASSIGNED.sub(_mask_assigned, text)
 
 
+def _is_harmless(name: str, value: Any) -> bool:
+    if name in _NOT_SECRET or value in (None, "", True, False):
+        return True
+    return bool(_COUNTED.search(name) and _NUMBER.fullmatch(str(value)))
+
+
 def _mask_assigned(found: re.Match[str]) -> str:
-    if found["name"] in _NOT_SECRET:
+    if _is_harmless(found["name"], found["value"]):
         return found[0]
     return f"{found['name']}{found['sep']}{mask(found['value'])}"

@@ -1,4 +1,4 @@
-"""First administrator and the wizard's end."""
+"""First administrator, the wizard's end, passwords and preferences."""
 
 from __future__ import annotations
 
@@ -60,6 +60,21 @@ def finish_setup(*, actor: Actor) -> None:
             row.setup_finished_at = timezone.now()
             row.save()
             record(actor, "setup.finish")
+
+
+def set_password(*, user: Any, password: str | None) -> str:
+    """The way back in, for the command line: None makes a password. Sessions that are open end by themselves."""
+    word = secrets.token_urlsafe(12) if password is None else password
+    try:
+        validate_password(word, user)
+    except ValidationError as error:
+        raise Refused("This password cannot be used.", fields={"password": " ".join(error.messages)}) from error
+    with transaction.atomic():
+        user.set_password(word)
+        user.is_active = True
+        user.save()
+        record(Actor(), "user.password", subject=user, reason="set on the command line")
+    return word
 
 
 def _check_person(user: Any, password: str) -> None:

@@ -1,0 +1,40 @@
+"""Sign-ins and sign-outs in the audit log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
+from django.dispatch import receiver
+from django.http import HttpRequest
+
+from quartermaster_site.access.audit import Actor, record
+from quartermaster_site.access.models import AuditEntry
+from quartermaster_site.http import client_address
+
+
+def _actor(request: HttpRequest | None, user: Any, name: str) -> Actor:
+    return Actor(
+        user=user,
+        name=name or "anonymous",
+        address=client_address(request) if request else "",
+        request_id=getattr(request, "request_id", ""),
+    )
+
+
+@receiver(user_logged_in)
+def signed_in(sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
+    record(_actor(request, user, user.get_username()), "sign-in", subject=user)
+
+
+@receiver(user_logged_out)
+def signed_out(sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
+    if user is not None:
+        record(_actor(request, user, user.get_username()), "sign-out", subject=user)
+
+
+@receiver(user_login_failed)
+def refused(sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any) -> None:
+    """The name as typed, cut: somebody may have typed a password there."""
+    name = str(credentials.get("username") or credentials.get("email") or "")[:40]
+    record(_actor(request, None, "anonymous"), "sign-in", label=name, result=AuditEntry.Result.REFUSED)
