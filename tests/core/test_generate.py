@@ -232,15 +232,26 @@ def test_one_bad_row_never_fails_the_file():
                 raise ZeroDivisionError("division by zero")
             case "refuses":
                 return (plan(row.id, skip_reason="incomplete"),)
+            case "breaks":
+                return (plan(row.id, "--x 'a\n# b'"),)
             case "macro":
                 return (plan(row.id, "--x ${HOME}"),)
         return (plan(row.id),)
 
-    rows = [row("good"), row("macro"), row("raises"), row("refuses"), row("surprises"), row("lost", model_class="")]
+    rows = [
+        row("good"),
+        row("breaks"),
+        row("macro"),
+        row("raises"),
+        row("refuses"),
+        row("surprises"),
+        row("lost", model_class=""),
+    ]
     for dialect in BY_SLUG:
         result = pipeline(rows, planner, dialect=dialect)
         assert [entry.id for entry in result.document.entries] == ["good"]
         assert {Path(item["file"]).stem for item in result.report.skipped} == {
+            "breaks",
             "macro",
             "raises",
             "refuses",

@@ -68,6 +68,16 @@ def test_declared_macros_nest_and_keep_their_type():
         ("selectors: {s: {strategy: pin, targets: [s]}}\n", "no model here"),
         ("performance: {every: 2s}\n", "at least 5s"),
         ("performance: {every: soon}\n", "no duration"),
+        ("peers: {p: 1}\n", "must be a mapping"),
+        ("peers: {p: {proxy: http://x}}\n", "has no models"),
+        ("peers: {p: {models: [a]}}\n", "no usable proxy"),
+        (
+            "peers: {p: {proxy: http://x, models: [a]}}\nselectors: {s: {strategy: warm, targets: [a]}}\n",
+            "no model here",
+        ),
+        ("selectors: {s: {strategy: spillover, targets: [m, m]}}\n", "one model twice"),
+        ("selectors: {s: {strategy: spillover, targets: [m], settings: {spillover: 0}}}\n", "at least 1"),
+        ("groups: {g: {swap: 'no'}}\nrouting: {router: {settings: {groups: {}}}}\n", ""),
         ("peers: {p: {proxy: http://x, models: [a]}}\n  ".rstrip() + "\n", ""),
     ],
 )
@@ -77,6 +87,25 @@ def test_what_llama_swap_refuses(addition, fragment):
         assert any(fragment in message for message in messages), messages
     else:
         assert messages == []
+
+
+@pytest.mark.parametrize(
+    ("proxy", "sound"),
+    [
+        ("http://localhost:8080", True),
+        ("http://[::1]:8080/x?y#z", True),
+        ("localhost", True),
+        ("/path:1", True),
+        ("12:30", False),
+        ("http://host:port", False),
+        ("http://a b/", False),
+        ("http://x/%zz", False),
+        ("http://x/\x01", False),
+    ],
+)
+def test_addresses(proxy, sound):
+    model = {"models": {"m": {"cmd": "srv", "proxy": proxy}}}
+    assert read_config("llama-swap", model).loads is sound
 
 
 def test_groups_below_routing():

@@ -13,6 +13,7 @@ from models_app.core.export.groups import assign_groups, coexist_set
 from models_app.core.export.macros import ENVIRONMENT, neutral
 from models_app.core.export.scalars import has_lone_surrogate
 from models_app.core.export.top import header_lines, top_level
+from models_app.core.launch.paths import unlaunchable
 from models_app.core.settings import Settings
 
 NO_CLASS_PLANNED = "not planned yet: image"
@@ -56,6 +57,8 @@ class _Builder:
             return f"not planned yet: {plan.model_class}"
         if any(has_lone_surrogate(text) for text in (plan.profile_id, *plan.lines)):
             return "its name holds bytes that are not UTF-8; rename the file"
+        if any(unlaunchable(line.strip()) for line in plan.lines):
+            return "its command holds a line break or another control character"
         return ""
 
     def _add_entry(self, entry: Entry) -> None:

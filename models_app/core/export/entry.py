@@ -40,7 +40,8 @@ def entry_of(model: PlannedModel, plan: Plan, settings: Settings, taken_names: C
     if env := plan_env(plan):
         fields["env"] = env
     fields |= estimate_keys(plan.est_vram_bytes / GIB, plan.est_ram_bytes / GIB)
-    public = public_name(settings.display_names, plan.profile_id)
+    # A text that starts with a line break would fail the load of llama-swap, which writes and reads it once more.
+    public = scalars.one_line(public_name(settings.display_names, plan.profile_id))
     comments = list(comment_lines(model, plan))
     if public and public in taken_names:
         comments.append(f'WARNING: the public name "{public}" is taken, so only the id is served')

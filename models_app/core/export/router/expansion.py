@@ -7,7 +7,7 @@ from typing import Any
 
 from models_app.core.export.load import Node, walk_texts
 from models_app.core.export.macros import ENVIRONMENT_NAME, MACRO, RESERVED
-from models_app.core.export.router.readers import Reader, Violation
+from models_app.core.export.router.readers import Reader, Violation, text_of
 from models_app.core.launch.macros import PORT
 
 DEFAULT_PROXY = "http://localhost:${PORT}"
@@ -61,16 +61,12 @@ def replaced(value: Any, name: str, by: Any) -> Any:
     slug = f"${{{name}}}"
     match value:
         case str():
-            return by if value == slug else value.replace(slug, _text(by))
+            return by if value == slug else value.replace(slug, text_of(by))
         case dict():
             return {key: replaced(inner, name, by) for key, inner in value.items()}
         case list():
             return [replaced(item, name, by) for item in value]
     return value
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def with_macros(value: Any, macros: Macros) -> Any:
@@ -93,12 +89,13 @@ def expand_model(model_id: str, fields: dict[str, Any], macros: Macros, reader: 
     fields_of_reader = reader.macro_fields
     for name, value in searched.items():
         if fields_of_reader is None or name in fields_of_reader:
-            searched[name] = _parameter_keys(name, with_macros(value, scope), scope)
+            searched[name] = expanded(name, value, scope)
     return searched
 
 
-def _parameter_keys(field: str, value: Any, scope: Macros) -> Any:
-    """`filters.setParamsByID` is the one place where macros work in keys too."""
+def expanded(field: str, value: Any, scope: Macros) -> Any:
+    """One field with its macros replaced. `filters.setParamsByID` is the one place where they work in keys too."""
+    value = with_macros(value, scope)
     if field != "filters" or not isinstance(value, dict) or not isinstance(value.get("setParamsByID"), dict):
         return value
     by_id = {str(with_macros(f"{key} ", scope))[:-1]: inner for key, inner in value["setParamsByID"].items()}

@@ -28,7 +28,7 @@ class Grouping:
 def group_violations(reader: Reader, top: Mapping[str, Any], models: Collection[str]) -> Grouping:
     """Everything that concerns who may run beside whom."""
     result = Grouping()
-    router = _mapping(_mapping(top.get("routing")).get("router"))
+    router = _router(top)
     legacy = bool(top.get("groups")) or top.get("matrix") is not None
     groups, sets, where = _effective(top, router, legacy)
     if legacy and router:
@@ -46,6 +46,14 @@ def group_violations(reader: Reader, top: Mapping[str, Any], models: Collection[
     if reader.listeners:
         _read_listeners(result, top.get("listeners") or {}, with_matrix=sets is not None)
     return result
+
+
+def _router(top: Mapping[str, Any]) -> dict[str, Any]:
+    """`routing.router`, empty where it says nothing that counts."""
+    router = _mapping(_mapping(top.get("routing")).get("router"))
+    settings = _mapping(router.get("settings"))
+    says = router.get("use") or settings.get("groups") or settings.get("matrix") is not None
+    return router if says else {}
 
 
 def _mapping(value: Any) -> dict[str, Any]:

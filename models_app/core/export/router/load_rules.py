@@ -11,6 +11,7 @@ from typing import Any
 
 from models_app.core.export import load
 from models_app.core.export.router import expansion, extras
+from models_app.core.export.router.addresses import address_problem
 from models_app.core.export.router.group_rules import group_violations
 from models_app.core.export.router.readers import (
     CAPABILITY_KEYS,
@@ -104,7 +105,7 @@ class _Reading:
         self._read_aliases()
         grouping = group_violations(self.reader, self.top, self.models)
         self.violations += grouping.violations
-        self.violations += extras.violations(self.reader, self.top, self.models, self.aliases)
+        self.violations += extras.violations(self.reader, self.top, self.models, self.aliases, grouping.groups)
         return Loaded(tuple(self.violations), self.top, self.models, self.aliases, grouping.groups, grouping.catalogue)
 
     def _declared(self, macros: Any, where: tuple[str | int, ...]) -> dict[str, Any]:
@@ -163,7 +164,7 @@ class _Reading:
     def _with_port(self, fields: dict[str, Any], port: int) -> dict[str, Any]:
         searched = self.reader.macro_fields
         return {
-            name: expansion.replaced(value, "PORT", port) if searched is None or name in searched else value
+            name: expansion.expanded(name, value, {"PORT": port}) if searched is None or name in searched else value
             for name, value in fields.items()
         }
 
@@ -174,6 +175,12 @@ class _Reading:
         elif model["ttl"] < INHERIT_TTL:
             message = f"model {model_id}: invalid ttl {model['ttl']}"
             self.violations.append(Violation("V-02", ("models", model_id, "ttl"), message))
+        if model.get("unloadTimeout", 0) < 0:
+            message = f"model {model_id}: invalid unloadTimeout {model['unloadTimeout']}"
+            self.violations.append(Violation("V-02", ("models", model_id, "unloadTimeout"), message))
+        if problem := address_problem(model["proxy"]):
+            message = f"model {model_id}: proxy is no address: {problem}"
+            self.violations.append(Violation("V-02", ("models", model_id, "proxy"), message))
         self.violations += self._capability_violations(model_id, model.get("capabilities") or {})
         self.models[model_id] = model
 
@@ -201,12 +208,16 @@ class _Reading:
 
     def _read_parameter_ids(self, model_id: str, by_id: Any) -> None:
         """Keys of `filters.setParamsByID` are aliases too."""
+        own = list(self.models[model_id]["aliases"])
         for name in by_id if isinstance(by_id, dict) else ():
             owner = name if name in self.models else self.aliases.setdefault(name, model_id)
             if owner != model_id:
                 message = f"duplicate alias {name}: a setParamsByID key of {model_id} that belongs to {owner}"
                 path = ("models", model_id, "filters", "setParamsByID", name)
                 self.violations.append(Violation("V-03", path, message))
+            elif name not in (model_id, *own):
+                own.append(name)
+        self.models[model_id]["aliases"] = own
 
 
 def _top_violations(top: Mapping[str, Any]) -> Iterator[Violation]:

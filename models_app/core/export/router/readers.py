@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -145,8 +146,25 @@ LLAMA_SWAP = Reader(
 )
 READERS: tuple[Reader, ...] = (REFERENCE, LLAMA_SWAP)
 
+LONGEST_WHOLE = 1e21
+"""From here on Go writes floats with an exponent."""
+
 YES = frozenset({"y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"})
 NO = frozenset({"n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"})
+
+
+def text_of(value: Any) -> str:
+    """A scalar as the readers write it into a text."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float() if math.isnan(value):
+            return ".nan"
+        case float() if math.isinf(value):
+            return ".inf" if value > 0 else "-.inf"
+        case float() if value.is_integer() and abs(value) < LONGEST_WHOLE:
+            return str(int(value))
+    return str(value)
 
 
 def decoded(kind: Kind, value: Any) -> Any:
@@ -157,7 +175,7 @@ def decoded(kind: Kind, value: Any) -> Any:
         case Kind.TEXT, str():
             return value
         case Kind.TEXT, bool() | int() | float():
-            return str(value).lower() if isinstance(value, bool) else str(value)
+            return text_of(value)
         case Kind.FLAG, bool():
             return value
         case Kind.FLAG, str() if value in YES | NO:
@@ -166,7 +184,7 @@ def decoded(kind: Kind, value: Any) -> Any:
             pass
         case Kind.INTEGER, int():
             return value
-        case Kind.INTEGER, float() if value.is_integer():
+        case Kind.INTEGER, float() if math.isfinite(value):
             return int(value)
         case Kind.NUMBER, int() | float():
             return value
