@@ -6,7 +6,6 @@ the raw text of their scalar. Used for files that other people and programs wrot
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import yaml
 
 from models_app.core.errors import ExportError
+from models_app.core.export.plain_scalars import TAGGED_TYPES, plain_value
 
 MAX_BYTES = 16 << 20
 MAX_NODES = 500_000
@@ -24,17 +24,6 @@ MAX_ALIASED_NODES = 100_000
 """Nodes that all aliases of a file may stand for together."""
 
 CORE_TAGS = {f"tag:yaml.org,2002:{name}": name for name in ("str", "int", "float", "bool", "null", "map", "seq")}
-TAGGED_TYPES: dict[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (int, float),
-    "bool": (bool,),
-    "null": (type(None),),
-}
-NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-INTEGER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]{1,16}|0[oO]?[0-7]{1,22}|0[bB][01]{1,64}|0|[1-9][0-9]{0,18})\Z")
-FLOAT = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?\Z")
-SPECIAL = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
 MERGE = "<<"
 
 
@@ -267,30 +256,6 @@ def _typed(event: yaml.ScalarEvent, line: int) -> Any:
             raise LoadError(f"{text!r} is no {name}", line)
         return value
     return plain_value(text) if event.implicit[0] and event.tag is None else text
-
-
-def plain_value(text: str) -> Any:
-    """What an unquoted scalar means to the routers."""
-    if text in NULLS:
-        return None
-    if text in TRUTHS:
-        return TRUTHS[text]
-    if INTEGER.match(text):
-        return _integer(text)
-    if FLOAT.match(text):
-        return float(text)
-    if SPECIAL.match(text):
-        return float(text.replace(".", ""))
-    return text
-
-
-def _integer(text: str) -> int:
-    sign = -1 if text.startswith("-") else 1
-    digits = text.lstrip("+-").lower()
-    for prefix, base in (("0x", 16), ("0b", 2), ("0o", 8)):
-        if digits.startswith(prefix):
-            return sign * int(digits[2:], base)
-    return sign * int(digits, 8 if len(digits) > 1 and digits.startswith("0") else 10)
 
 
 def walk_texts(node: Node, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Node]]:
