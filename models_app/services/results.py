@@ -153,6 +153,8 @@ def finish_scan(*, job: Job, data: dict[str, Any], partial: bool) -> dict[str, A
         if not partial:
             unseen = Row.objects.filter(root=root).exclude(last_scan=job)
             gone, away = _split(unseen, state, path, unread, complete=len(unread) < MAX_UNREAD)
+            # A file that was gone before its folder went away is still gone, as far as anybody knows.
+            away = away.exclude(state=Row.State.MISSING)
             summary["missing"] += _set_state(gone, Row.State.MISSING, "the file is gone", now)
             summary["offline"] += _set_state(away, Row.State.OFFLINE, reason or "its folder could not be read", now)
         _note_root(root, Root.State.PARTIAL if partial else state, reason, files, now)

@@ -13,7 +13,7 @@ from quartermaster_site.celery import app
 from quartermaster_site.jobs.models import Job, State
 from quartermaster_site.jobs.services import cancel_job
 from tests.tasks.inbox import drain
-from tests.tasks.models import tiny_gguf
+from tests.tiny_models import tiny_gguf
 from tests.tasks.workers import worker
 
 pytestmark = [pytest.mark.worker, pytest.mark.django_db(transaction=True)]

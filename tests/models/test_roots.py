@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+
+from models_app.models import Override, Row
+from models_app.services import add_root, remove_root, start_scan
+from quartermaster_site.access.audit import Actor
+from quartermaster_site.access.models import AuditEntry
+from quartermaster_site.errors import NotAllowed, Refused
+from quartermaster_site.jobs.models import Job
+
+
+def test_a_root_need_not_exist(host, actor):
+    root = add_root(host=host, path="/mnt/unplugged/", actor=actor)
+    assert root.path == "/mnt/unplugged"
+    assert root.state == "new"
+
+
+def test_adding_it_again_is_no_second_root(host, actor):
+    assert add_root(host=host, path="/m", actor=actor) == add_root(host=host, path="/m/../m", actor=actor)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("", "whole path"),
+        ("models", "whole path"),
+        ("/m/a", "lies inside /m"),
+        ("/", "/m lies inside"),
+        ("/x" * 600, "too long"),
+        ("/a\nb", "control character"),
+        ("/${HOME}", "macro"),
+    ],
+)
+def test_paths_that_cannot_be_roots(host, actor, path, message):
+    add_root(host=host, path="/m", actor=actor)
+    with pytest.raises(Refused, match=message):
+        add_root(host=host, path=path, actor=actor)
+
+
+def test_paths_follow_the_rules_of_the_host(host, actor):
+    host.os_family = "windows"
+    host.save()
+    add_root(host=host, path="D:\\Models", actor=actor)
+    with pytest.raises(Refused, match="lies inside"):
+        add_root(host=host, path="d:\\models\\llm", actor=actor)
+    with pytest.raises(Refused, match="whole path"):
+        add_root(host=host, path="/srv/models", actor=actor)
+
+
+def test_only_known_categories(host, actor):
+    with pytest.raises(Refused, match="category"):
+        add_root(host=host, path="/m", category="LLM", actor=actor)
+
+
+def test_removing_a_root_forgets_its_models_but_no_override(scanned, host, actor):
+    root = host.roots.get()
+    Override.objects.create(host=host, match=Row.objects.first().path, fields={"ctx": 4096})
+    assert remove_root(root=root, actor=actor) == 3
+    assert not Row.objects.exists()
+    assert Override.objects.exists()
+    assert AuditEntry.objects.get(action="root.remove").changes["models"] == [3, 0]
+
+
+def test_a_scan_needs_a_folder(host):
+    with pytest.raises(Refused, match="no model folders"):
+        start_scan(host=host, actor=Actor())
+
+
+@pytest.mark.parametrize(
+    ("role", "may_scan", "may_add"),
+    [("viewer", False, False), ("operator", True, False), ("editor", True, False), ("admin", True, True)],
+)
+def test_who_may(host, make_user, monkeypatch, role, may_scan, may_add):
+    monkeypatch.setattr("quartermaster_site.jobs.dispatch.send", lambda *args, **kwargs: None)
+    host.roots.create(path="/m")
+    actor = Actor(user=make_user(role, "somebody"), name="somebody")
+    for allowed, action in (
+        (may_scan, lambda: start_scan(host=host, actor=actor)),
+        (may_add, lambda: add_root(host=host, path="/n", actor=actor)),
+    ):
+        if allowed:
+            action()
+        else:
+            with pytest.raises(NotAllowed):
+                action()
+    assert Job.objects.exists() == may_scan

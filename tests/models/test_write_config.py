@@ -1,0 +1,85 @@
+"""From a candidate to the file on the host, through the job."""
+
+from __future__ import annotations
+
+import pytest
+
+from models_app.models import Revision
+from models_app.services import start_write
+from quartermaster_site.access.audit import Actor
+from quartermaster_site.access.models import AuditEntry
+from quartermaster_site.errors import NotAllowed, Refused
+from quartermaster_site.jobs.models import Job, State
+
+
+@pytest.fixture
+def target(scanned, host, tmp_path):
+    host.publish_path = str(tmp_path / "router.yaml")
+    host.save()
+    return tmp_path / "router.yaml"
+
+
+@pytest.fixture
+def write(actor, django_capture_on_commit_callbacks):
+    def run():
+        with django_capture_on_commit_callbacks(execute=True):
+            started = start_write(revision=Revision.objects.select_related("host").first(), actor=actor)
+        return Job.objects.get(pk=started.job.pk)
+
+    return run
+
+
+def test_the_file_is_written_and_noted(target, write, host):
+    job = write()
+    assert job.state == State.SUCCEEDED, job.error
+    revision = Revision.objects.get()
+    assert target.read_text() == revision.text
+    assert (revision.state, revision.written_path) == ("written", str(target))
+    host.refresh_from_db()
+    assert host.written_sha256 == revision.sha256
+    actions = list(AuditEntry.objects.filter(action__startswith="config").values_list("actor", "action"))
+    assert actions == [("worker of local", "config.written"), ("admin", "config.write")]
+
+
+def test_a_hand_edit_stops_it(target, write):
+    write()
+    target.write_text(target.read_text() + "# mine\n")
+    job = write()
+    assert (job.state, job.error_kind) == (State.FAILED, "Drift")
+    assert Revision.objects.get().state == "failed"
+    assert AuditEntry.objects.filter(result="failed").count() == 1
+
+
+def test_a_strangers_file_stops_it(target, write, host):
+    target.write_text("models: {}\n")
+    job = write()
+    assert (job.state, job.error_kind) == (State.FAILED, "ForeignFile")
+    host.adopt_foreign_file = True
+    host.save()
+    assert write().state == State.SUCCEEDED
+    host.refresh_from_db()
+    assert not host.adopt_foreign_file
+
+
+def test_there_must_be_a_target(scanned, write):
+    with pytest.raises(Refused, match="no target yet"):
+        write()
+
+
+def test_a_blocked_text_is_not_written(target, write):
+    Revision.objects.update(state=Revision.State.BLOCKED)
+    with pytest.raises(Refused, match="block"):
+        write()
+
+
+@pytest.mark.parametrize(("role", "allowed"), [("viewer", False), ("operator", True), ("editor", True)])
+def test_who_may_write(target, make_user, role, allowed, django_capture_on_commit_callbacks):
+    actor = Actor(user=make_user(role, "somebody"), name="somebody")
+    revision = Revision.objects.select_related("host").get()
+    if allowed:
+        with django_capture_on_commit_callbacks(execute=True):
+            start_write(revision=revision, actor=actor)
+        assert target.exists()
+    else:
+        with pytest.raises(NotAllowed):
+            start_write(revision=revision, actor=actor)
