@@ -38,9 +38,10 @@ def main() -> int:
 
 
 def missed(row: dict) -> bool:
-    """A row with a limit fails when its ratio (or, without a baseline, its value) is above it."""
+    """A row fails with its ratio (or, without a baseline, its value) above `limit` or its value above `limit_value`."""
     figure = row.get("ratio") if row.get("ratio") is not None else row["value"]
-    return row.get("limit") is not None and figure > row["limit"]
+    above = row.get("limit") is not None and figure > row["limit"]
+    return above or (row.get("limit_value") is not None and row["value"] > row["limit_value"])
 
 
 def print_row(row: dict) -> None:
@@ -48,8 +49,9 @@ def print_row(row: dict) -> None:
     line = f"  {row['name']:<44} {row['value']:>10.2f} {row['unit']:<5}"
     if row.get("ratio") is not None:
         line += f" = {row['ratio']:.2f} x {row['baseline']}"
-    if row.get("limit") is not None:
-        line += f" (limit {row['limit']}{', MISSED' if missed(row) else ''})"
+    limit = row["limit"] if row.get("limit") is not None else row.get("limit_value")
+    if limit is not None:
+        line += f" (limit {limit}{', MISSED' if missed(row) else ''})"
     print(line, flush=True)
 
 

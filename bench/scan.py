@@ -1,4 +1,4 @@
-"""Folders to rows: cold, with the header cache, and 10,000 small files, against `os.walk` plus `stat` in the same run."""
+"""Folders to rows: cold, cached, and 10,000 small files, against `os.walk` plus `stat` in the same run."""
 
 from __future__ import annotations
 

@@ -1,0 +1,130 @@
+"""Server time of pages and previews with the whole zoo scanned, against `/healthz` in the same run.
+
+A private data folder, a real scan with tasks run at once, and Django's test client: everything but the network.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.zoo_tree import zoo_tree
+
+BASELINE = "/healthz"
+PREVIEW_P95_MS = 60.0
+PAGE_P95_MS = 200.0
+KNOBS = ({"ctx": "32768"}, {"ctx": "8k", "kvK": "q8_0", "kvV": "q8_0"}, {"parallel": "4"}, {"ub": "1024"})
+
+
+def run(quick: bool = False) -> list[dict[str, Any]]:
+    """Rows for `quartermaster bench`: p95 in ms; the goals are absolute, the ratio is for comparing machines."""
+    with tempfile.TemporaryDirectory(prefix="qm-bench-data-") as data, zoo_tree() as folder:
+        os.environ |= {"QM_DATA_DIR": data, "QM_DATABASE_URL": "", "QM_REDIS_URL": "", "QM_ROLE": "all"}
+        os.environ["DJANGO_SETTINGS_MODULE"] = "quartermaster_site.settings"
+        client, rows = _signed_in_with(folder)
+        people = [_another_session() for _ in rows]
+        rounds = 1 if quick else 3
+        baseline = _p95([lambda: client.get("/healthz")] * 20)
+        lists = _p95([lambda: client.get("/models/")] * 10 * rounds)
+        details = _p95([_get(client, f"/models/{pk}/") for pk in rows] * rounds)
+        previews = _p95(
+            [
+                _post(person, f"/models/{pk}/preview/", knobs)
+                for person, pk in zip(people, rows, strict=True)
+                for knobs in KNOBS
+            ]
+            * rounds
+        )
+    return [
+        _row("models list, p95", lists, baseline, PAGE_P95_MS),
+        _row("model page, p95", details, baseline, PAGE_P95_MS),
+        _row("preview, p95", previews, baseline, PREVIEW_P95_MS),
+    ]
+
+
+def _signed_in_with(folder: Path) -> tuple[Any, list[int]]:
+    """A client of an administrator, and the ids of all planned rows."""
+    import django
+
+    django.setup()
+    from django.conf import settings
+    from django.contrib.auth import get_user_model
+    from django.core.management import call_command
+    from django.test import Client
+
+    from gpus_app.models import Device, Host
+    from models_app import services
+    from models_app.models import Root, Row
+    from quartermaster_site.access.audit import Actor
+    from quartermaster_site.access.models import Account, Installation
+    from quartermaster_site.celery import app
+
+    settings.ALLOWED_HOSTS = ["*"]
+    settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    app.conf.task_always_eager = True
+    call_command("migrate", verbosity=0)
+    call_command("createcachetable", verbosity=0)
+    user = get_user_model().objects.create_user("bench", password=os.urandom(12).hex())
+    Account.objects.create(user=user, role="admin")
+    _finish_setup(Installation)
+    host, _ = Host.objects.get_or_create(slug="local", defaults={"name": "bench"})
+    Device.objects.create(host=host, index=0, name="Bench GPU", total_bytes=24 << 30, free_bytes=24 << 30)
+    Root.objects.create(host=host, path=str(folder))
+    services.start_scan(host=host, actor=Actor())
+    client = Client()
+    client.force_login(user)
+    return client, list(Row.objects.filter(model_class="llm").values_list("pk", flat=True))
+
+
+def _finish_setup(installation: Any) -> None:
+    from django.utils import timezone
+
+    row = installation.objects.first() or installation()
+    row.setup_finished_at = timezone.now()
+    row.save()
+
+
+def _another_session() -> Any:
+    """Previews are limited per session, so every model gets one of its own."""
+    from django.contrib.auth import get_user_model
+    from django.test import Client
+
+    person = Client()
+    person.force_login(get_user_model().objects.get(username="bench"))
+    return person
+
+
+def _get(client: Any, url: str) -> Callable[[], Any]:
+    return lambda: client.get(url)
+
+
+def _post(client: Any, url: str, data: dict[str, str]) -> Callable[[], Any]:
+    return lambda: client.post(url, data, headers={"hx-request": "true"})
+
+
+def _p95(calls: list[Callable[[], Any]]) -> float:
+    """Milliseconds; every answer must be a page (422: the field was out of that model's range)."""
+    times = []
+    calls[0]()
+    for call in calls:
+        started = time.perf_counter()
+        answer = call()
+        times.append((time.perf_counter() - started) * 1000)
+        assert answer.status_code in (200, 422), f"{answer.status_code} for {answer.request['PATH_INFO']}"
+    return statistics.quantiles(times, n=20)[-1]
+
+
+def _row(name: str, value: float, baseline: float, limit_ms: float) -> dict[str, Any]:
+    return {
+        "name": name,
+        "value": value,
+        "unit": "ms",
+        "baseline": BASELINE,
+        "ratio": value / baseline,
+        "limit_value": limit_ms,
+    }
