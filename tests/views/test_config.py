@@ -11,7 +11,7 @@ from django.test import Client
 from gpus_app.models import Host
 from models_app.models import Revision
 from quartermaster_site.jobs.models import Job
-from tests.pages.conftest import run
+from tests.views.conftest import run
 
 
 def test_text_with_numbered_lines_and_verdict(scanned: Host, viewer: Client) -> None:

@@ -12,7 +12,7 @@ from django.test import Client
 from gpus_app.models import Host, HostSetting
 from models_app.models import Root, Row
 from quartermaster_site.access.services import issue_setup_token
-from tests.pages.conftest import run
+from tests.views.conftest import run
 
 PASSWORD = "correct horse battery"
 PERSON = {"username": "ada", "email": "", "password": PASSWORD, "again": PASSWORD}
