@@ -207,6 +207,12 @@ class Shell:
         return NavItem(title, url, current, key, count, unit, urgent)
 
 
+def remember_host(request: HttpRequest, host: Host) -> None:
+    """The strip of later pages shows this host. An unchanged session is not written again."""
+    if request.session.get("host") != host.slug:
+        request.session["host"] = host.slug
+
+
 def shell_of(request: HttpRequest) -> Shell:
     """The shell of a request, made on first use."""
     found: Shell | None = getattr(request, "_shell", None)

@@ -50,7 +50,8 @@ class ModelDetail:
 
 def get_row(pk: int) -> Row:
     """One row by its number; NotFound."""
-    row = Row.objects.select_related("host", "root", "header").filter(pk=pk).first()
+    host = ("host__devices", "host__settings", "host__backends")
+    row = Row.objects.select_related("host", "root", "header").prefetch_related(*host).filter(pk=pk).first()
     if row is None:
         raise NotFound("There is no such model.")
     return row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Count, Max, Q, QuerySet, prefetch_related_objects
 
 from gpus_app.models import Device, Host
 from gpus_app.selectors import hosts
@@ -40,8 +40,10 @@ class HostCard:
         return self.written is None or self.candidate.body_sha256 != self.written.body_sha256
 
 
-def overview() -> list[HostCard]:
-    """All hosts, in a fixed number of queries."""
+def overview(known: Sequence[Host] | None = None) -> list[HostCard]:
+    """All hosts, in a fixed number of queries. `known` are the hosts where the caller has them already."""
+    everyone = list(hosts() if known is None else known)
+    prefetch_related_objects(everyone, "roots")
     counts = _row_counts()
     candidates = newest_revisions(written=False)
     written = newest_revisions(written=True)
@@ -60,7 +62,7 @@ def overview() -> list[HostCard]:
             running=running.get(host.pk, []),
             **counts.get(host.pk, _NO_ROWS),
         )
-        for host in hosts().prefetch_related("roots")
+        for host in everyone
     ]
 
 
@@ -90,15 +92,15 @@ def _row_counts() -> dict[int, Mapping[str, int]]:
 
 def _last_scans() -> dict[int, Job]:
     newest = Job.objects.filter(kind="scan").order_by().values("host_id").annotate(last=Max("id")).values("last")
-    jobs = Job.objects.filter(pk__in=list(newest.values_list("last", flat=True))).defer("inputs", "log")
+    jobs = Job.objects.filter(pk__in=newest).defer("inputs", "log")
     return {job.host_id: job for job in jobs if job.host_id is not None}
 
 
 def newest_revisions(*, written: bool) -> dict[int, Revision]:
     """Host -> its newest text, or the one last written; without the text itself."""
     wanted = Revision.objects.filter(state=Revision.State.WRITTEN) if written else Revision.objects.all()
-    newest = wanted.order_by().values("host_id").annotate(last=Max("id"))
-    rows = Revision.objects.filter(pk__in=[item["last"] for item in newest]).defer("text")
+    newest = wanted.order_by().values("host_id").annotate(last=Max("id")).values("last")
+    rows = Revision.objects.filter(pk__in=newest).defer("text")
     return {row.host_id: row for row in rows}
 
 

@@ -13,6 +13,7 @@ from gpus_app.selectors import get_host
 from models_app import selectors, services
 from models_app.models import Revision, Row
 from models_app.pages.config_page import config_view, dialect_choices
+from models_app.pages.shell import remember_host
 from models_app.target_form import TargetForm
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
@@ -30,7 +31,7 @@ _ASK_AGAIN = ("ForeignFile", "Drift")
 def config_show(request: Request, slug: str) -> HttpResponse:
     """The newest text, or the revision that the address names."""
     host = get_host(slug)
-    request.session["host"] = host.slug
+    remember_host(request, host)
     number = request.GET.get("revision", "")
     known = number.isascii() and number.isdigit() and len(number) < 9
     revision = selectors.get_revision(host, int(number)) if known else selectors.latest_candidate(host)

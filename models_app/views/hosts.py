@@ -14,7 +14,7 @@ from gpus_app.selectors import get_host, memory_settings
 from models_app import selectors, services
 from models_app.models import Root
 from models_app.pages.host_page import budget_text, device_bar, device_rows, held_back, host_lines, root_rows
-from models_app.pages.shell import shell_of
+from models_app.pages.shell import remember_host, shell_of
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.errors import Unavailable
@@ -46,7 +46,7 @@ def host_list(request: Request) -> HttpResponse:
 @needs(Level.VIEW)
 def host_show(request: Request, slug: str) -> HttpResponse:
     host = get_host(slug)
-    request.session["host"] = host.slug
+    remember_host(request, host)
     context = host_context(request, host) | {
         "devices": device_rows(host),
         "bar": device_bar(host),

@@ -7,6 +7,7 @@ from django.views.decorators.http import require_safe
 
 from models_app import selectors
 from models_app.pages.overview import attention_lines, changes, host_card, summary
+from models_app.pages.shell import shell_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.errors import NotFound
 from quartermaster_site.http import Request, page
@@ -19,7 +20,7 @@ LAST = 10
 @require_safe
 @needs(Level.VIEW)
 def overview(request: Request) -> HttpResponse:
-    hosts = selectors.overview()
+    hosts = selectors.overview(shell_of(request).hosts)
     may_scan = may(request.user, Level.OPERATE)
     context = {
         "summary": summary(hosts),

@@ -1,0 +1,72 @@
+"""A small installation to look at: one host, one scanned folder, one text, one job."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpus_app.models import Host
+from models_app.models import HeaderFacts, Revision, Root, Row, StoredPlan
+from quartermaster_site.jobs.models import Job
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_sent(monkeypatch):
+    monkeypatch.setattr("quartermaster_site.jobs.dispatch.send", lambda *args, **kwargs: None)
+
+
+FACTS = {
+    "format": "gguf",
+    "architecture": "llama",
+    "file_size_bytes": 1 << 30,
+    "block_count": 2,
+    "context_length": 4096,
+    "embedding_length": 64,
+    "head_count": 4,
+    "head_count_kv": 2,
+    "key_length": 16,
+    "value_length": 16,
+}
+
+
+def add_model(host: Host, root: Root, number: int, quant: str = "Q4_0") -> Row:
+    name = f"model-{number}-{quant}.gguf"
+    path = f"{root.path}/{name}"
+    header = HeaderFacts.objects.create(host=host, path=path, size_bytes=1 << 30, mtime_ns=1, facts=FACTS)
+    served = f"model-{number}-{quant.lower()}"
+    row = Row.objects.create(
+        host=host,
+        root=root,
+        header=header,
+        path=path,
+        served_id=served,
+        base_id=f"model-{number}",
+        quant=quant,
+        file_name=name,
+        size_bytes=1 << 30,
+        model_class="llm",
+        architecture="llama",
+        model_key=f"model-{number}",
+        family_key=f"model-{number}",
+        found={"id": served, "full_path": path, "file_name": name, "model_class": "llm", "size_bytes": 1 << 30},
+    )
+    StoredPlan.objects.create(row=row, profile_id=served, verdict="fits", ctx_tokens=4096, est_ram_bytes=1 << 30)
+    return row
+
+
+@pytest.fixture
+def root(host):
+    return Root.objects.create(host=host, path="/models", state="ok")
+
+
+@pytest.fixture
+def installation(host, root):
+    """What the addresses of the tests name: model 1, job 1, revision 1, root."""
+    row = add_model(host, root, 1)
+    job = Job.objects.create(kind="scan", host=host, token="t", state="failed", error="broken")
+    text = "# one\n# two\n# three\nmodels: {}\n"
+    revision = Revision.objects.create(
+        host=host, number=1, dialect="llama-swap", text=text, body_sha256="0" * 64, sha256="0" * 64, state="validated"
+    )
+    host.publish_path = "/srv/config.yaml"
+    host.save()
+    return {"model": row.pk, "job": job.pk, "revision": revision.number, "root": root.pk}

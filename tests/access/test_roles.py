@@ -1,0 +1,168 @@
+"""Every page as nobody and as each role, whole and as a fragment; every change needs its role and a POST."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from quartermaster_site.access.models import AuditEntry
+from quartermaster_site.jobs.models import Job
+
+VIEWER, OPERATOR, EDITOR, ADMIN = ROLES = ("viewer", "operator", "editor", "admin")
+
+READ = [
+    "/",
+    "/models/",
+    "/models/{model}/",
+    "/models/{model}/row/",
+    "/models/{model}/files/",
+    "/issues/",
+    "/hosts/",
+    "/hosts/local/",
+    "/hosts/local/card/",
+    "/hosts/local/settings/memory/",
+    "/hosts/local/folders/",
+    "/config/local/",
+    "/config/local/{revision}/download/",
+    "/jobs/",
+    "/jobs/{job}/",
+    "/jobs/{job}/panel/",
+    "/account/",
+]
+ASK = {"/hosts/local/folders/{root}/remove/": ADMIN, "/config/local/{revision}/write/": OPERATOR}
+"""Pages that ask before they change something."""
+CHANGE = {
+    "/models/{model}/preview/": (VIEWER, {}),
+    "/models/{model}/files/read/": (OPERATOR, {}),
+    "/hosts/local/scan/": (OPERATOR, {}),
+    "/hosts/local/probe/": (OPERATOR, {}),
+    "/hosts/local/plan/": (OPERATOR, {}),
+    "/hosts/local/settings/memory/": (EDITOR, {"version": "0", "ttlSec": "60"}),
+    "/hosts/local/folders/add/": (ADMIN, {"path": "/more"}),
+    "/hosts/local/folders/{root}/remove/": (ADMIN, {"confirm": "1"}),
+    "/config/local/render/": (OPERATOR, {}),
+    "/config/local/target/": (ADMIN, {"path": "/srv/other.yaml", "dialect": "llama-swap"}),
+    "/config/local/{revision}/write/": (OPERATOR, {}),
+    "/jobs/{job}/retry/": (OPERATOR, {}),
+    "/jobs/{job}/cancel/": (OPERATOR, {}),
+    "/account/": (VIEWER, {"theme": "dark"}),
+}
+HTMX = {"HX-Request": "true", "HX-Current-URL": "http://testserver/models/"}
+
+
+@pytest.fixture
+def client_of(make_user, installation):
+    make_user("admin", "the-first")
+
+    def client(role):
+        found = Client()
+        if role:
+            found.force_login(make_user(role))
+        return found
+
+    return client
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("path", READ)
+def test_every_role_may_read(client_of, installation, path, role):
+    response = client_of(role).get(path.format(**installation))
+    assert response.status_code == 200
+    if "html" in response["Content-Type"]:
+        assert b"<h1" in response.content or "/row/" in path or "/card/" in path or "/panel/" in path
+
+
+@pytest.mark.parametrize("path", READ)
+def test_as_a_fragment_too(client_of, installation, path):
+    response = client_of(VIEWER).get(path.format(**installation), headers=HTMX)
+    assert response.status_code in (200, 286)
+    assert b'name="password"' not in response.content
+
+
+@pytest.mark.parametrize("path", [*READ, *ASK])
+def test_nobody_is_sent_to_sign_in(client_of, installation, path):
+    response = client_of("").get(path.format(**installation))
+    assert response.status_code == 302
+    assert response["Location"].startswith("/login/?next=")
+
+
+@pytest.mark.parametrize("path", READ)
+def test_nobody_gets_no_fragment(client_of, installation, path):
+    response = client_of("").get(path.format(**installation), headers=HTMX)
+    assert (response.status_code, response.content) == (200, b"")
+    assert response["HX-Redirect"].startswith("/login/")
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("path", ASK)
+def test_questions_are_for_those_who_may_answer(client_of, installation, path, role):
+    expected = 200 if ROLES.index(role) >= ROLES.index(ASK[path]) else 403
+    assert client_of(role).get(path.format(**installation)).status_code == expected
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("path", CHANGE)
+def test_changes_need_their_role(client_of, installation, path, role):
+    needed, data = CHANGE[path]
+    if path.endswith("/cancel/") and role in (OPERATOR, EDITOR):
+        pytest.skip("their own jobs only: tests/jobs/test_cancel_and_retry.py")
+    before = AuditEntry.objects.exclude(action__startswith="sign-").count()
+    response = client_of(role).post(path.format(**installation), data)
+    if ROLES.index(role) >= ROLES.index(needed):
+        assert response.status_code in (200, 302), response.content
+    else:
+        assert response.status_code == 403
+        assert b"administrator can give it" in response.content
+        assert AuditEntry.objects.exclude(action__startswith="sign-").count() == before
+        assert Job.objects.count() == 1
+
+
+@pytest.mark.parametrize("path", CHANGE)
+def test_nobody_changes_anything(client_of, installation, path):
+    response = client_of("").post(path.format(**installation), CHANGE[path][1])
+    assert response.status_code == 302
+    assert Job.objects.count() == 1
+
+
+@pytest.mark.parametrize("path", [path for path in CHANGE if path not in {*READ, *ASK}])
+def test_a_get_changes_nothing(client_of, installation, path):
+    assert client_of(ADMIN).get(path.format(**installation)).status_code == 405
+
+
+@pytest.mark.parametrize("path", CHANGE)
+def test_a_change_needs_its_token(client_of, installation, make_user, path):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(make_user(ADMIN))
+    assert client.post(path.format(**installation), CHANGE[path][1]).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "path", ["/models/999/", "/jobs/999/", "/hosts/nowhere/", "/config/nowhere/", "/config/local/999/download/", "/x/"]
+)
+def test_what_is_not_there(client_of, path):
+    response = client_of(VIEWER).get(path)
+    assert response.status_code == 404
+    assert b"<h1" in response.content
+    assert client_of(ADMIN).get(path, headers=HTMX).status_code == 404
+
+
+def test_no_page_of_ours_is_forgotten():
+    """Every address of the product is in the tables above, but the wizard's and allauth's own."""
+
+    def addresses(patterns, prefix=""):
+        for pattern in patterns:
+            here = prefix + str(pattern.pattern)
+            if isinstance(pattern, URLResolver):
+                yield from addresses(pattern.url_patterns, here)
+            elif isinstance(pattern, URLPattern):
+                yield "/" + here, pattern.callback
+
+    names = {"<int:number>": "{revision}", "<slug:slug>": "local", "<int:pk>": ""}
+    known = {path.replace("{model}", "").replace("{job}", "").replace("{root}", "") for path in [*READ, *ASK, *CHANGE]}
+    for address, callback in addresses(get_resolver().url_patterns):
+        if callback.__module__.startswith(("models_app.views.setup", "allauth", "django", "quartermaster_site.health")):
+            continue
+        for placeholder, word in names.items():
+            address = address.replace(placeholder, word)
+        assert address in known, f"{address} ({callback.__module__}) is in no table of this test"
