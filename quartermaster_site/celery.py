@@ -14,6 +14,8 @@ from quartermaster_site.jobs.kinds import CONTROL_QUEUE
 HOST_MODULES = ("models_app.host_tasks", "gpus_app.host_tasks", "quartermaster_site.jobs.host_tasks")
 CONTROL_MODULES = ("quartermaster_site.jobs.tasks", "gpus_app.tasks", "models_app.tasks")
 SWEEP_SECONDS = 30.0
+_VISIBILITY_SECONDS = 24 * 3600
+"""Redis gives a message that nobody confirmed to another worker after this time; a scan may take hours."""
 
 
 def host_queue(slug: str) -> str:
@@ -29,7 +31,9 @@ def _queue(name: str) -> Queue:
 def _broker() -> dict[str, Any]:
     url = env.redis_url()
     if url:
-        return {"broker_url": url, "broker_transport_options": {"visibility_timeout": 24 * 3600}}
+        # Celery names a socket in its own way.
+        url = url.replace("unix://", "redis+socket://", 1) if url.startswith("unix://") else url
+        return {"broker_url": url, "broker_transport_options": {"visibility_timeout": _VISIBILITY_SECONDS}}
     broker.register()
     return {
         "broker_url": "filesystem://localhost//",

@@ -129,9 +129,10 @@ def trusted_origins() -> tuple[str, ...]:
 
 
 def redis_url() -> str:
+    """A Redis or Valkey for queue, cache and sign-in limits; "" for files in the data folder."""
     url = text("QM_REDIS_URL")
-    if url and not url.startswith(("redis://", "rediss://", "unix://", "redis+socket://")):
-        raise ConfigurationError("QM_REDIS_URL must start with redis://, rediss:// or redis+socket://.")
+    if url and not url.startswith(("redis://", "rediss://", "unix://")):
+        raise ConfigurationError("QM_REDIS_URL must start with redis://, rediss:// or unix://.")
     return url
 
 

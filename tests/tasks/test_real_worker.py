@@ -13,8 +13,8 @@ from quartermaster_site.celery import app
 from quartermaster_site.jobs.models import Job, State
 from quartermaster_site.jobs.services import cancel_job
 from tests.tasks.inbox import drain
-from tests.tiny_models import tiny_gguf
 from tests.tasks.workers import worker
+from tests.tiny_models import tiny_gguf
 
 pytestmark = [pytest.mark.worker, pytest.mark.django_db(transaction=True)]
 

@@ -1,0 +1,200 @@
+"""`up` as a person uses it: starts, scans, prints its links, stops all that it started, and says what is wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.tasks.workers import ROOT, wait_for
+from tests.tiny_models import tiny_gguf
+
+pytestmark = pytest.mark.worker
+
+
+def environment(data_dir: Path) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("QM_", "DJANGO_", "PYTEST"))}
+    return {**clean, "QM_DATA_DIR": str(data_dir), "PYTHONPATH": str(ROOT)}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start(data_dir: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "quartermaster_site.up", *arguments],
+        env=environment(data_dir),
+        cwd=data_dir.parent,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def refuse(data_dir: Path, *arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "quartermaster_site.up", *arguments],
+        env=environment(data_dir),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def said(process: subprocess.Popen[str], wanted: str) -> str:
+    """Lines until one has the wanted text."""
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if wanted in line:
+            return "".join(lines)
+    raise AssertionError(f"{wanted!r} was never said:\n{''.join(lines)}")
+
+
+def count(data_dir: Path, table: str, where: str = "1 = 1") -> int:
+    with closing(sqlite3.connect(data_dir / "quartermaster.sqlite3")) as database:
+        return int(database.execute(f"SELECT count(*) FROM {table} WHERE {where}").fetchone()[0])
+
+
+@pytest.fixture
+def data_dir(tmp_path):
+    return tmp_path / "data"
+
+
+def test_from_nothing_to_a_text_and_back(data_dir, tmp_path):
+    models = tmp_path / "models"
+    models.mkdir()
+    tiny_gguf(models / "alpha-1b-Q4_0.gguf", name="Alpha")
+    port = free_port()
+    process = start(data_dir, "--models", "models", "--port", str(port))
+    try:
+        text = said(process, "scanning")
+        assert f"running at http://127.0.0.1:{port}/" in text
+        assert re.search(rf"http://127\.0\.0\.1:{port}/setup/\?token=[\w-]{{32}}", text)
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert len(children) >= 4
+        wait_for(lambda: count(data_dir, "models_app_revision") == 1, 30)
+        assert count(data_dir, "models_app_row", "state = 'present'") == 1
+        host = next(child for child in children if "host.local" in child.cmdline())
+        assert "DJANGO_SETTINGS_MODULE" not in host.environ()
+        assert not any(
+            Path(item.path).suffix == ".sqlite3" and "quartermaster" in item.path for item in host.open_files()
+        )
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+    gone, alive = psutil.wait_procs(children, timeout=3)
+    assert not alive
+    assert "Traceback" not in process.stderr.read()
+
+
+def test_a_dead_child_ends_all_with_a_reason(data_dir):
+    process = start(data_dir, "--port", str(free_port()))
+    try:
+        said(process, "running at")
+        children = psutil.Process(process.pid).children(recursive=True)
+        worker = next(child for child in children if "host.local" in child.cmdline())
+        worker.kill()
+        assert process.wait(20) == 1
+        assert re.search(r"the host process ended with code -9\. Its log is .*host\.log", process.stderr.read())
+    finally:
+        process.kill()
+    assert not psutil.wait_procs(children, timeout=3)[1]
+
+
+def test_killing_it_leaves_no_orphan(data_dir):
+    if sys.platform != "linux":
+        pytest.skip("only Linux tells children that their parent is gone")
+    process = start(data_dir, "--port", str(free_port()))
+    said(process, "running at")
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait()
+    assert not psutil.wait_procs(children, timeout=20)[1]
+
+
+def test_two_on_one_data_folder(data_dir):
+    process = start(data_dir, "--port", str(free_port()), "--no-worker")
+    try:
+        said(process, "running at")
+        code, text = refuse(data_dir, "--port", str(free_port()))
+        assert (code, text.count("\n")) == (2, 1)
+        assert "another `quartermaster up` uses the data folder" in text
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+
+
+def test_a_port_in_use(data_dir):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        code, text = refuse(data_dir, "--port", str(taken.getsockname()[1]))
+    assert (code, text.count("\n")) == (2, 1)
+    assert "is in use" in text
+    assert "--port" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--models", "/nowhere/at/all"], "the models folder /nowhere/at/all does not exist"),
+        (["--port", "70000"], "a port is a number from 1 to 65535"),
+        (["--host", "203.0.113.7"], "no address of this machine"),
+        (["--host", "not a name"], "no address of this machine"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(data_dir, arguments, message):
+    code, text = refuse(data_dir, *arguments)
+    assert (code, text.count("\n")) == (2, 1)
+    assert message in text
+
+
+def test_an_unwritable_data_folder_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    code, text = refuse(tmp_path / "file" / "data")
+    assert (code, text.count("\n")) == (2, 1)
+    assert "data folder" in text
+
+
+def test_a_wrong_variable_is_one_sentence(data_dir):
+    done = subprocess.run(
+        [sys.executable, "-m", "quartermaster_site.up"],
+        env={**environment(data_dir), "QM_DATABASE_URL": "mysql://x"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "QM_DATABASE_URL must start with" in done.stderr
+
+
+def test_a_stop_while_it_starts(data_dir):
+    process = start(data_dir, "--port", str(free_port()))
+    try:
+        time.sleep(1.5)
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        assert not psutil.wait_procs(children, timeout=3)[1]
+    finally:
+        process.kill()
