@@ -37,6 +37,7 @@ pages = [
     path("hosts/<slug:slug>/folders/", host_settings.host_folders, name="host-folders"),
     path("hosts/<slug:slug>/folders/add/", host_settings.root_add, name="root-add"),
     path("hosts/<slug:slug>/folders/<int:pk>/remove/", host_settings.root_remove, name="root-remove"),
+    path("config/", config.config_home, name="config-home"),
     path("config/<slug:slug>/", config.config_show, name="config-show"),
     path("config/<slug:slug>/render/", config.config_render, name="config-render"),
     path("config/<slug:slug>/target/", config.config_target, name="config-target"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.http import HttpRequest, HttpResponse
 from django.template import TemplateDoesNotExist
 from django.template.loader import render_to_string
@@ -39,10 +41,15 @@ def from_error(request: HttpRequest, error: QuartermasterError) -> HttpResponse:
     response = render_error(request, error.status, error.title, str(error), error=error)
     if isinstance(error, Busy):
         response["Retry-After"] = str(error.wait_seconds)
+        response["HX-Reswap"] = "none"  # the script asks again by itself; until then the page keeps what it has
     return response
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """400, or 413 where the request is simply too large."""
+    if isinstance(exception, RequestDataTooBig | TooManyFieldsSent):
+        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE >> 20
+        return render_error(request, 413, "Too large", f"A form may hold at most {most} MiB. Nothing was changed.")
     return render_error(request, 400, "Bad request", "The server could not read this request.")
 
 
@@ -52,6 +59,13 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return render_error(request, 404, "Not found", "There is nothing at this address, or you may not see it.")
+
+
+def too_many_requests(request: HttpRequest) -> HttpResponse:
+    """What allauth shows when its own limits are reached."""
+    response = render_error(request, 429, "Too many attempts", "Wait a minute, then try again.")
+    response["Retry-After"] = "60"
+    return response
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

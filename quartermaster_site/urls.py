@@ -13,6 +13,7 @@ _ELSEWHERE = {"account_login", "account_logout", "account_reset_password"}
 handler400 = "quartermaster_site.error_pages.bad_request"
 handler403 = "quartermaster_site.error_pages.permission_denied"
 handler404 = "quartermaster_site.error_pages.not_found"
+handler429 = "quartermaster_site.error_pages.too_many_requests"
 handler500 = "quartermaster_site.error_pages.server_error"
 
 urlpatterns = [

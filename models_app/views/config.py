@@ -13,7 +13,7 @@ from gpus_app.selectors import get_host
 from models_app import selectors, services
 from models_app.models import Revision, Row
 from models_app.pages.config_page import config_view, dialect_choices
-from models_app.pages.shell import remember_host
+from models_app.pages.shell import remember_host, shell_of
 from models_app.target_form import TargetForm
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
@@ -24,6 +24,14 @@ from quartermaster_site.jobs.pages import job_row
 from quartermaster_site.jobs.selectors import unfinished_job
 
 _ASK_AGAIN = ("ForeignFile", "Drift")
+
+
+@require_safe
+@needs(Level.VIEW)
+def config_home(request: Request) -> HttpResponse:
+    """To the config of the host looked at last; to the hosts where there is none yet."""
+    host = shell_of(request).host
+    return go_to(request, reverse("models:config-show", args=[host.slug]) if host else reverse("models:host-list"))
 
 
 @require_safe

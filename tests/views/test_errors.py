@@ -1,0 +1,77 @@
+"""Failures as pages: a status, a sentence, a way on; never a trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from gpus_app.models import Host
+from models_app.models import Row
+from models_app.views import model_detail, overview
+from quartermaster_site.errors import Unavailable
+from quartermaster_site.rate import RateLimit
+
+HTMX = {"HX-Request": "true"}
+
+
+def test_too_large_a_form_is_413(gpu_host: Host, admin: Client) -> None:
+    answer = admin.post("/hosts/local/folders/add/", {"path": "x" * (18 << 20)})
+    assert answer.status_code == 413
+    assert "at most 17 MiB" in answer.content.decode()
+
+
+def test_a_broken_view_is_500_with_a_reference_and_no_trace(
+    gpu_host: Host, viewer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ValueError("secret detail")
+
+    monkeypatch.setattr(overview.selectors, "overview", broken)
+    viewer.raise_request_exception = False
+    answer = viewer.get("/")
+    html = answer.content.decode()
+    assert answer.status_code == 500
+    assert "Reference" in html
+    assert "secret detail" not in html
+    assert "Traceback" not in html
+
+
+def test_a_part_that_is_down_says_what_still_works(
+    gpu_host: Host, viewer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: Any) -> Any:
+        raise Unavailable("Redis does not answer.")
+
+    monkeypatch.setattr(overview.selectors, "overview", away)
+    answer = viewer.get("/")
+    assert answer.status_code == 503
+    assert "Reading, previewing and downloading go on" in answer.content.decode()
+
+
+def test_a_limit_keeps_the_panel(scanned: Host, viewer: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_detail, "PREVIEWS", RateLimit(per_second=5, burst=0, clock=lambda: 0.0))
+    row = Row.objects.exclude(model_class="").first()
+    assert row is not None
+    answer = viewer.post(f"/models/{row.pk}/preview/", {}, headers=HTMX)
+    assert (answer.status_code, answer["HX-Reswap"]) == (429, "none")
+
+
+def test_an_expired_form_says_so(gpu_host: Host, viewer: Client) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = viewer.cookies
+    answer = strict.post("/account/", {"theme": "dark"})
+    assert answer.status_code == 403
+    assert "This form has expired" in answer.content.decode()
+
+
+def test_fragments_get_a_panel_not_a_page(gpu_host: Host, viewer: Client) -> None:
+    answer = viewer.get("/models/999999/", headers=HTMX)
+    html = answer.content.decode()
+    assert answer.status_code == 404
+    assert html.lstrip().startswith('<div class="q-empty" id="error-panel"')
+
+
+def test_config_without_a_name_finds_its_host(gpu_host: Host, viewer: Client) -> None:
+    assert viewer.get("/config/")["Location"] == "/config/local/"
