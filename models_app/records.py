@@ -79,7 +79,7 @@ def finding_from_json(value: Any) -> Finding:
 
 
 def bounded(value: Any, *, nodes: int = MAX_BLOB_NODES, depth: int = 12) -> Any:
-    """JSON of any shape with at most this many values, this deep; raises ReportRefused."""
+    """JSON of any shape with at most this many values, this deep, all text storable; raises ReportRefused."""
     left = nodes
     stack = [(value, 0)]
     while stack:
@@ -89,4 +89,13 @@ def bounded(value: Any, *, nodes: int = MAX_BLOB_NODES, depth: int = 12) -> Any:
             raise ReportRefused("a record is too large or too deep")
         children = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
         stack.extend((child, level + 1) for child in children)
-    return value
+    return _storable(value)
+
+
+def _storable(value: Any) -> Any:
+    """The same with text that every database takes: PostgreSQL keeps neither NUL nor lone surrogates."""
+    if isinstance(value, str):
+        return untrusted.storable(value)
+    if isinstance(value, dict):
+        return {untrusted.storable(str(key)): _storable(item) for key, item in value.items()}
+    return [_storable(item) for item in value] if isinstance(value, list) else value

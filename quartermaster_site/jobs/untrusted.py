@@ -32,7 +32,12 @@ def text(value: Any, name: str, limit: int) -> str:
     """Text without NUL and lone surrogates (no database keeps those), cut to `limit` characters."""
     if not isinstance(value, str):
         raise ReportRefused(f"{name} is not text")
-    return value[:limit].replace("\x00", "�").encode("utf-8", "replace").decode("utf-8")
+    return storable(value[:limit])
+
+
+def storable(value: str) -> str:
+    """Text without NUL and lone surrogates."""
+    return value.replace("\x00", "�").encode("utf-8", "replace").decode("utf-8")
 
 
 def path(value: Any, name: str) -> str:

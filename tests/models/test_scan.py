@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 from models_app.models import Finding, HeaderFacts, Root, Row
 from models_app.services import register_root
 from quartermaster_site.access.audit import Actor
@@ -60,19 +58,23 @@ def test_a_root_that_disappears_takes_nothing_with_it(scanned, scan, folder):
     assert not Finding.objects.exists()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every folder")
-def test_an_unreadable_folder_takes_nothing_with_it(scanned, scan, folder):
+def test_an_unreadable_folder_takes_nothing_with_it(scanned, scan, folder, monkeypatch):
     inner = folder / "inner"
     inner.mkdir()
     tiny_gguf(inner / "gamma-3b-Q4_0.gguf", name="Gamma")
     scan()
-    inner.chmod(0)
-    try:
-        scan()
-        assert states()["gamma-3b-Q4_0.gguf"] == "offline"
-        assert states()["alpha-1b-Q4_0.gguf"] == "present"
-    finally:
-        inner.chmod(0o755)
+    real = os.scandir
+
+    def refuse(path):
+        if str(path) == str(inner):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr("models_app.core.discovery.walk.os.scandir", refuse)
+    scan()
+    assert states()["gamma-3b-Q4_0.gguf"] == "offline"
+    assert states()["alpha-1b-Q4_0.gguf"] == "present"
+    assert Root.objects.get().state == "partial"
 
 
 def test_one_broken_file_does_not_stop_the_rest(host, folder, scan):

@@ -59,6 +59,11 @@ def test_anything_else_fails_the_job_and_stores_nothing(send, data):
     assert not HeaderFacts.objects.exists()
 
 
+def test_header_texts_too(send):
+    assert send(headers=[{**HEADER, "facts": {"format": "gguf", "general_name": "a\x00\ud800"}}]).state == State.RUNNING
+    assert HeaderFacts.objects.get().facts["general_name"] == "a�?"
+
+
 def test_bytes_that_no_database_takes_are_replaced(send):
     send(rows=[{**ROW, "publisher": "a\x00b\ud800"}])
     assert Row.objects.get().publisher == "a�b?"
