@@ -29,6 +29,7 @@ TIME_ZONE = "UTC"
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
+    "django.contrib.humanize",
     "django.contrib.sessions",
     "django.contrib.messages",
     "whitenoise.runserver_nostatic",
@@ -160,7 +161,6 @@ ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_PREVENT_ENUMERATION = True
 SOCIALACCOUNT_AUTO_SIGNUP = False
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
-EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 
 # Sessions: 12 hours idle, 7 days in all (middleware.session_age).
 SESSION_ENGINE = "django.contrib.sessions.backends.cached_db" if REDIS_URL else "django.contrib.sessions.backends.db"

@@ -8,7 +8,14 @@ from django.urls import include, path
 
 from quartermaster_site import health
 
-_ELSEWHERE = {"account_login", "account_logout", "account_reset_password"}
+_ALLAUTH = {
+    "account_inactive",
+    "account_signup",  # closed: it says so
+    "account_reauthenticate",
+    "account_change_password",
+    "account_set_password",
+}
+"""Pages of allauth that make sense without outgoing mail."""
 
 handler400 = "quartermaster_site.error_pages.bad_request"
 handler403 = "quartermaster_site.error_pages.permission_denied"
@@ -20,8 +27,7 @@ urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("login/", account_views.login, name="account_login"),
     path("logout/", account_views.logout, name="account_logout"),
-    path("password/reset/", account_views.password_reset, name="account_reset_password"),
-    path("account/", include([entry for entry in account_urls.urlpatterns if entry.name not in _ELSEWHERE])),
+    path("account/", include([entry for entry in account_urls.urlpatterns if entry.name in _ALLAUTH])),
     path("account/2fa/", include("allauth.mfa.urls")),
     path("account/3rdparty/", include("allauth.socialaccount.urls")),
     path("account/", include("allauth.socialaccount.providers.openid_connect.urls")),
