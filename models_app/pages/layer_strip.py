@@ -23,6 +23,7 @@ class Block:
 class LayerStrip:
     blocks: tuple[Block, ...]
     label: str
+    legend: str
 
 
 def layer_strip(block_count: int, placement: Placement) -> LayerStrip | None:
@@ -38,7 +39,16 @@ def layer_strip(block_count: int, placement: Placement) -> LayerStrip | None:
         y, height = _TALL if on_gpu else _SHORT
         key = "weights" if whole else "kv" if on_gpu else "other"
         blocks.append(Block(f"{index * step:.2f}%", f"{step * 0.8:.2f}%", y, height, key))
-    return LayerStrip(tuple(blocks), _label(block_count, first_on_gpu, placement))
+    return LayerStrip(tuple(blocks), _label(block_count, first_on_gpu, placement), _legend(blocks))
+
+
+def _legend(blocks: list[Block]) -> str:
+    """What the heights and colours mean, where there is more than one kind."""
+    kinds = {block.key for block in blocks}
+    if len(kinds) < 2:
+        return ""
+    words = {"other": "Short: on the CPU.", "kv": "Light: experts in RAM.", "weights": "Tall: on the GPU."}
+    return " ".join(text for key, text in words.items() if key in kinds)
 
 
 def _label(block_count: int, first_on_gpu: int, placement: Placement) -> str:

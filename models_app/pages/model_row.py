@@ -129,5 +129,5 @@ def _pill(row: Row, group: ModelGroup, wanted: ModelFilter) -> Pill:
         text=row.quant or row.quant_label or "as is",
         url=f"{reverse('models:model-list')}{query}",
         fragment=f"{reverse('models:model-row', args=[row.pk])}{wanted.query()}",
-        on=row.pk == group.chosen.pk,
+        on=len(group.rows) > 1 and row.pk == group.chosen.pk,
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils import timezone
@@ -39,6 +40,12 @@ FIELD_NAMES = {rule.key: rule.label for rule in NUMBERS} | {
     "publish_path": "Path",
     "publish_dialect": "Router",
     "adopt_foreign_file": "Replace a file of others",
+}
+
+_PLAN_WORDS = {
+    "over": ("warn", "warning", "warn", "not fitting the memory set, wherever the layers go."),
+    "unknown": ("warn", "warning", "warn", "whose memory cannot be judged."),
+    "spills": ("", "note", "part", "partly in RAM: slower, but within the memory set."),
 }
 
 
@@ -158,6 +165,16 @@ def attention_lines(findings: Sequence[Finding]) -> list[AttentionLine]:
         url = row.url or f"{reverse('models:issue-list')}?q={row.object}"
         text = f"{row.title.lower()}: {finding.text}"
         lines.append(AttentionLine(row.tone, row.word, row.shape, row.object, text, url, "Look"))
+    return lines
+
+
+def plan_lines(troubled: Sequence[tuple[str, str, str, int]]) -> list[AttentionLine]:
+    """One line a host and verdict, which leads to the models concerned."""
+    lines = []
+    for slug, name, verdict, number in troubled:
+        tone, word, shape, text = _PLAN_WORDS[verdict]
+        url = f"{reverse('models:model-list')}?{urlencode({'host': slug, 'state': verdict})}"
+        lines.append(AttentionLine(tone, word, shape, name, f"{counted(number, 'quant')} {text}", url, "Models"))
     return lines
 
 

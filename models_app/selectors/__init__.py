@@ -11,6 +11,7 @@ from models_app.selectors.fleet import (
     overview,
     revisions,
     roots,
+    troubled_plans,
 )
 from models_app.selectors.listing import STATES, ModelFilter, ModelGroup, ModelPage, group_of, model_list
 
@@ -35,4 +36,5 @@ __all__ = [
     "overview",
     "revisions",
     "roots",
+    "troubled_plans",
 ]

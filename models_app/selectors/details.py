@@ -38,8 +38,6 @@ class ModelDetail:
     found: catalog.Row
     header: catalog.Header | None
     header_error: str
-    facts: Sequence[tuple[str, str]]
-    """Facts that the header has, name and value as text, by name; what it does not say is left out."""
     parts: Sequence[Part]
     plans: Sequence[StoredPlan]
     override: Override | None
@@ -47,11 +45,17 @@ class ModelDetail:
     quants: Sequence[Row]
     """The same model's rows, this one included."""
 
+    @property
+    def facts(self) -> Sequence[tuple[str, str]]:
+        """Facts that the header has, name and value as text, by name; what it does not say is left out."""
+        return _facts(self.header)
+
 
 def get_row(pk: int) -> Row:
-    """One row by its number; NotFound."""
+    """One row by its number; NotFound. The facts of its header stay in the database until they are asked for."""
     host = ("host__devices", "host__settings", "host__backends")
-    row = Row.objects.select_related("host", "root", "header").prefetch_related(*host).filter(pk=pk).first()
+    rows = Row.objects.select_related("host", "root", "header").prefetch_related(*host)
+    row = rows.defer("header__facts").filter(pk=pk).first()
     if row is None:
         raise NotFound("There is no such model.")
     return row
@@ -67,7 +71,6 @@ def model_detail(row: Row) -> ModelDetail:
         found=found,
         header=header,
         header_error=problem,
-        facts=_facts(header),
         parts=_parts(found),
         plans=list(row.plans.all()),
         override=Override.objects.filter(host=row.host, match=row.path).select_related("changed_by").first(),
@@ -79,6 +82,9 @@ def model_detail(row: Row) -> ModelDetail:
 def _header(row: Row) -> tuple[catalog.Header | None, str]:
     if row.header is None:
         return None, "" if row.found.get("is_sam") or row.found.get("is_trellis") else "not read yet"
+    known = convert.header_lookup(row.host, [row.path])(row.path)
+    if known is not None:
+        return known, ""
     try:
         return convert.core_header(row.header), ""
     except HeaderError as error:
@@ -101,6 +107,8 @@ def _text(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:g}"
     if isinstance(value, list | tuple):
         return ", ".join(_text(item) for item in value)
     return str(value)

@@ -9,7 +9,7 @@ from django.db.models import Count, Max, Q, QuerySet, prefetch_related_objects
 
 from gpus_app.models import Device, Host
 from gpus_app.selectors import hosts
-from models_app.models import Finding, Revision, Root, Row
+from models_app.models import Finding, Revision, Root, Row, StoredPlan
 from models_app.selectors.details import issues
 from quartermaster_site.errors import NotFound
 from quartermaster_site.jobs.models import UNFINISHED, Job
@@ -107,6 +107,13 @@ def newest_revisions(*, written: bool) -> dict[int, Revision]:
 def attention(limit: int = 20) -> Sequence[Finding]:
     """What needs somebody, the worst first."""
     return list(issues().exclude(level="info")[:limit])
+
+
+def troubled_plans() -> Sequence[tuple[str, str, str, int]]:
+    """(slug, name of the host, verdict, number of rows) where plans spill, do not fit or cannot be judged."""
+    wanted = StoredPlan.objects.filter(profile="base", verdict__in=("over", "unknown", "spills"))
+    counted = wanted.order_by().values_list("row__host__slug", "row__host__name", "verdict").annotate(n=Count("pk"))
+    return sorted(counted, key=lambda item: (item[0], ("over", "unknown", "spills").index(item[2])))
 
 
 def revisions(host: Host) -> QuerySet[Revision]:

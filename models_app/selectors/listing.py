@@ -22,6 +22,7 @@ STATES: Mapping[str, str] = {
     "unreadable": "Header unreadable",
     "warning": "With warnings",
     "spills": "Spills to the CPU",
+    "unknown": "Cannot be judged",
     "over": "Does not fit",
     "skipped": "Not served",
     "changed": "With own settings",
@@ -192,7 +193,7 @@ def _in_state(rows: QuerySet[Row], state: str) -> QuerySet[Row]:
         return rows.filter(state=state)
     if state == "warning":
         return rows.filter(plans__warning_count__gt=0).distinct()
-    if state in ("over", "spills"):
+    if state in ("over", "spills", "unknown"):
         return rows.filter(plans__verdict=state).distinct()
     if state == "skipped":
         return rows.exclude(plans__skip_reason="").filter(plans__isnull=False).distinct()

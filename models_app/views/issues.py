@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from models_app import selectors
 from models_app.models import Finding
 from models_app.pages.issue_list import LEVELS, finding_row
+from models_app.pages.overview import plan_lines
 from quartermaster_site.access.permissions import Level, needs
 from quartermaster_site.http import Request, page
 from quartermaster_site.jobs.models import Job
@@ -34,6 +35,7 @@ def issue_list(request: Request) -> HttpResponse:
         "filters": {"q": query, "level": level},
         "chips": _chips(query, level),
         "filtered": bool(query or level),
+        "plans": plan_lines(selectors.troubled_plans()),
     }
     if not shown.paginator.count:
         last = Job.objects.filter(kind="scan", finished_at__isnull=False).values_list("pk", flat=True).first()

@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from models_app import selectors
-from models_app.pages.overview import attention_lines, changes, host_card, summary
+from models_app.pages.overview import attention_lines, changes, host_card, plan_lines, summary
 from models_app.pages.shell import shell_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.errors import NotFound
@@ -25,7 +25,10 @@ def overview(request: Request) -> HttpResponse:
     context = {
         "summary": summary(hosts),
         "cards": [host_card(card, may_scan=may_scan) for card in hosts],
-        "attention": attention_lines(selectors.attention(LAST)),
+        "attention": [
+            *attention_lines(selectors.attention(LAST)),
+            *plan_lines(selectors.troubled_plans()),
+        ],
         "jobs": [job_row(job) for job in jobs()[:LAST]],
         "changes": changes(LAST),
     }
