@@ -177,7 +177,7 @@ def _table(plan: Plan) -> tuple[tuple[PartRow, ...], PartRow | None]:
         return (), None
     width = max(len(term.device_bytes) for term in terms)
     by_device = [[term.device_bytes[i] if i < len(term.device_bytes) else 0 for term in terms] for i in range(width)]
-    device_totals = share([sum(column) for column in by_device])
+    device_totals = _device_steps(plan)
     columns = [share(column, total_steps=total) for column, total in zip(by_device, device_totals, strict=True)]
     ram = share([term.ram_bytes for term in terms])
     rows = []
@@ -198,6 +198,13 @@ def _table(plan: Plan) -> tuple[tuple[PartRow, ...], PartRow | None]:
     return tuple(rows), total
 
 
+def _device_steps(plan: Plan) -> list[int]:
+    """The total of each device, rounded so that they sum to the rounded total of all: for the table and the bars."""
+    width = max((len(term.device_bytes) for term in plan.terms), default=0)
+    used = [sum(term.device_bytes[i] for term in plan.terms if i < len(term.device_bytes)) for i in range(width)]
+    return share(used)
+
+
 def _cell(steps: int, size_bytes: int) -> str:
     return hundredths_text(steps) if size_bytes else UNKNOWN
 
@@ -210,11 +217,12 @@ def _column_names(plan: Plan) -> tuple[str, ...]:
 
 def _tracks(plan: Plan, machine: Machine) -> list[Track]:
     terms = _ordered(plan)
+    totals = _device_steps(plan)
     tracks = []
     for index, device in enumerate(machine.devices):
         parts = _parts(terms, [term.device_bytes[index] if index < len(term.device_bytes) else 0 for term in terms])
-        used = sum(part.size_bytes for part in parts)
-        note = f"{gib(used)} of {gib(device.budget_bytes)}"
+        used = hundredths_text(totals[index] if index < len(totals) else 0)
+        note = f"{used} of {gib(device.budget_bytes)}"
         tracks.append(Track(device.name, note, parts, device.capacity_bytes, device.budget_bytes))
     ram = _parts(terms, [term.ram_bytes for term in terms])
     in_ram = sum(part.size_bytes for part in ram)

@@ -28,7 +28,7 @@ class FieldGroup:
     rows: tuple[SettingRow, ...]
 
 
-def automatic_values(plan: Plan, target_bytes: int) -> dict[str, str]:
+def automatic_values(plan: Plan, target_bytes: int, block_count: int) -> dict[str, str]:
     """What an empty field stands for: the values of the plan without any what-if."""
     placement = plan.placement
     if placement is None:
@@ -39,7 +39,7 @@ def automatic_values(plan: Plan, target_bytes: int) -> dict[str, str]:
         "kvK": placement.type_k,
         "kvV": placement.type_v,
         "vramTargetGB": gib(target_bytes),
-        "ngl": str(placement.gpu_layers),
+        "ngl": str(min(placement.gpu_layers, block_count + 1)),
         "nCpuMoe": str(placement.cpu_moe_layers),
         "ub": str(placement.ubatch),
     }
@@ -82,5 +82,5 @@ def _picks(form: WhatIfForm, typed: str, automatic: Mapping[str, str]) -> tuple[
     picks = [Pick(str(tokens), f"{tokens // 1024}k", typed == str(tokens)) for tokens in _PICKS if tokens <= trained]
     most = automatic.get("ctx", "")
     if most and most not in {pick.value for pick in picks}:
-        picks.append(Pick(most, f"{int(most):,}", typed == most))
+        picks.append(Pick(most, f"{int(most):,} = most that fits", typed == most))
     return tuple(picks)

@@ -45,7 +45,7 @@ def _whole_page(request: Request, pk: int, values: Mapping[str, Any] | None) -> 
     }
     if automatic.base.placement is None or automatic.header is None:
         return page(request, "models/model_detail.html", context | {"panel": _panel(detail.row, automatic)})
-    known = automatic_values(automatic.base, facts.budget.target_bytes)
+    known = automatic_values(automatic.base, facts.budget.target_bytes, automatic.header.block_count)
     form = WhatIfForm(values, limits=Limits.of(automatic.header), automatic=known)
     valid = form.is_bound and form.is_valid()
     tried = _try(detail.row, form, facts) if valid else automatic
