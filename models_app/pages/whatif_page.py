@@ -63,7 +63,7 @@ def _row(form: WhatIfForm, key: str, stored: Override, settings: Settings, autom
         origin="tried here, not stored" if typed else _origin(key, stored, settings),
         automatic=automatic.get(key, "") if typed else "",
         reset=bool(typed),
-        picks=_picks(form, typed, automatic) if key == "ctx" else (),
+        picks=_picks(form, automatic) if key == "ctx" else (),
     )
 
 
@@ -76,11 +76,12 @@ def _origin(key: str, stored: Override, settings: Settings) -> str:
     return "planner"
 
 
-def _picks(form: WhatIfForm, typed: str, automatic: Mapping[str, str]) -> tuple[Pick, ...]:
+def _picks(form: WhatIfForm, automatic: Mapping[str, str]) -> tuple[Pick, ...]:
     """Windows that this model was trained for, and the most that fits."""
     trained = form.limits.trained_tokens
-    picks = [Pick(str(tokens), f"{tokens // 1024}k", typed == str(tokens)) for tokens in _PICKS if tokens <= trained]
+    chosen = str(form.cleaned_data.get("ctx") or "") if form.is_bound and form.is_valid() else ""
+    picks = [Pick(str(tokens), f"{tokens // 1024}k", chosen == str(tokens)) for tokens in _PICKS if tokens <= trained]
     most = automatic.get("ctx", "")
     if most and most not in {pick.value for pick in picks}:
-        picks.append(Pick(most, f"{int(most):,} = most that fits", typed == most))
+        picks.append(Pick(most, f"{int(most):,} = most that fits", chosen == most))
     return tuple(picks)

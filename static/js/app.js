@@ -183,6 +183,12 @@
     field.dispatchEvent(new Event("change", { bubbles: true }));
   });
 
+  // 32k is 32 x 1,024, as the server reads it.
+  function tokens(text) {
+    const plain = text.trim().replaceAll(",", "");
+    return /^[0-9.]+k$/i.test(plain) ? Number(plain.slice(0, -1)) * 1024 : Number(plain || NaN);
+  }
+
   // The field itself is never swapped while somebody types in it: its marks follow the slots beside it.
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     const slot = event.detail.elt || event.target;
@@ -196,7 +202,7 @@
     row.classList.toggle("bad", bad);
     row.classList.toggle("set", field.type === "checkbox" ? field.checked : field.value.trim() !== "");
     for (const pick of row.querySelectorAll("button[data-set]")) {
-      pick.setAttribute("aria-pressed", String(pick.dataset.value === field.value.trim()));
+      pick.setAttribute("aria-pressed", String(Number(pick.dataset.value) === tokens(field.value)));
     }
   });
 
