@@ -80,15 +80,19 @@ def _store_plans(rows: Sequence[Row], planner: HostPlanner, generated: Generated
     """Replace the stored plans of these rows, and take over the ids under which they are served."""
     reasons = {item["file"]: item["reason"] for item in generated.report.skipped}
     plans: list[StoredPlan] = []
+    renamed = []
     for row in rows:
-        row.served_id = planner.served.get(row.path, row.served_id)[:300]
+        served = planner.served.get(row.path, row.served_id)[:300]
+        if served != row.served_id:
+            row.served_id = served
+            renamed.append(row)
         for plan in planner.planned.get(row.path) or (_unplanned(row, reasons.get(row.path, "")),):
             plans.append(
                 StoredPlan(row=row, placement_text=_placement(plan, planner, row), **convert.plan_columns(plan))
             )
     StoredPlan.objects.filter(row__in=rows).delete()
     StoredPlan.objects.bulk_create(plans, batch_size=200)
-    Row.objects.bulk_update(rows, ["served_id"], batch_size=200)
+    Row.objects.bulk_update(renamed, ["served_id"], batch_size=200)
 
 
 def _unplanned(row: Row, reason: str) -> catalog.Plan:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from models_app import convert, records
+from models_app import records
 from models_app.core import catalog
 from models_app.core.errors import QuartermasterError
 from models_app.core.readers.record import header_from_json
 from models_app.models import Finding, HeaderFacts, Root, Row
+from models_app.services.row_results import link_headers, store_rows
 from quartermaster_site.jobs import untrusted
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.jobs.untrusted import ReportRefused
@@ -32,7 +32,7 @@ def store_scan_batch(*, job: Job, data: dict[str, Any]) -> None:
         _store_headers(job, untrusted.items(data["headers"], "headers", MAX_HEADERS))
     if "rows" in data:
         found = [records.row_from_json(item) for item in untrusted.items(data["rows"], "rows", MAX_ROWS)]
-        _store_rows(job, found)
+        store_rows(job, found)
     if "findings" in data:
         items = untrusted.items(data["findings"], "findings", MAX_FINDINGS)
         _store_findings(job, [records.finding_from_json(item) for item in items])
@@ -68,57 +68,10 @@ def _header_row(job: Job, value: Any) -> HeaderFacts:
     return row
 
 
-def _store_rows(job: Job, found: list[catalog.Row]) -> None:
-    paths = [row.full_path for row in found]
-    roots = {root.path: root for root in Root.objects.filter(host=job.host)}
-    headers = _headers_of(job, paths)
-    known = {row.path: row for row in Row.objects.filter(host=job.host, path__in=paths)}
-    now = timezone.now()
-    fresh, changed = [], []
-    for core in found:
-        row = known.get(core.full_path)
-        columns = convert.row_columns(core)
-        if row is None:
-            row = Row(host=job.host, state_since=now, first_seen_at=now)
-            fresh.append(row)
-        else:
-            columns.pop("served_id")
-            changed.append(row)
-        for name, value in columns.items():
-            setattr(row, name, value)
-        row.root, row.last_scan = roots.get(core.root), job
-        _take_header(row, headers.get(core.full_path), now)
-    Row.objects.bulk_create(fresh)
-    Row.objects.bulk_update(changed, _ROW_FIELDS, batch_size=100)
-
-
-_ROW_FIELDS = [
-    *("base_id", "quant", "quant_label", "publisher", "repo", "file_name", "size_bytes", "mtime_ns", "category"),
-    *("model_class", "class_reason", "architecture", "model_key", "family_key", "found", "root", "header"),
-    *("last_scan", "state", "state_reason", "state_since"),
-]
-
-
-def _headers_of(job: Job, paths: Iterable[str]) -> dict[str, HeaderFacts]:
-    return {facts.path: facts for facts in HeaderFacts.objects.filter(host=job.host, path__in=list(paths))}
-
-
-def _take_header(row: Row, facts: HeaderFacts | None, now: Any) -> None:
-    """Link the header and take over what lists need of it."""
-    header = convert.core_header(facts) if facts and facts.facts is not None else None
-    row.header = facts
-    for name, value in convert.header_columns(header, row.base_id).items():
-        setattr(row, name, value)
-    unreadable = facts is not None and facts.facts is None
-    state = Row.State.UNREADABLE if unreadable else Row.State.PRESENT
-    if row.state != state or not row.pk:
-        row.state, row.state_since = state, now
-    row.state_reason = facts.error if facts and unreadable else ""
-
-
 def _store_findings(job: Job, found: list[catalog.Finding]) -> None:
-    known = {(row.kind, row.path): row for row in Finding.objects.filter(host=job.host)}
-    rows = {row.path: row for row in Row.objects.filter(host=job.host, path__in=[item.path for item in found])}
+    paths = {item.path for item in found}
+    known = {(row.kind, row.path): row for row in Finding.objects.filter(host=job.host, path__in=paths)}
+    rows = {row.path: row for row in Row.objects.filter(host=job.host, path__in=paths).defer("found")}
     fresh: dict[tuple[str, str], Finding] = {}
     for item in found:
         key = (item.kind, item.path)
@@ -138,7 +91,7 @@ def finish_scan(*, job: Job, data: dict[str, Any], partial: bool) -> dict[str, A
     sent = untrusted.items(data.get("unread", []), "unread", MAX_UNREAD)
     unread = [untrusted.path(item, "unread") for item in sent]
     now = timezone.now()
-    _link_headers(job, now)
+    link_headers(job)
     summary = {
         "models": untrusted.integer(data.get("models", 0), "models", 0, 1 << 30),
         "files": untrusted.integer(data.get("files", 0), "files", 0, 1 << 40),
@@ -172,15 +125,6 @@ def _root_report(value: Any) -> tuple[str, str, str, int]:
         untrusted.text(item.get("reason", ""), "reason", 500),
         untrusted.integer(item.get("files", 0), "files", 0, 1 << 30),
     )
-
-
-def _link_headers(job: Job, now: Any) -> None:
-    """Batches may be stored in any order: rows that came before their headers get them now."""
-    rows = list(Row.objects.filter(host=job.host, last_scan=job, header=None))
-    headers = _headers_of(job, [row.path for row in rows])
-    for row in rows:
-        _take_header(row, headers.get(row.path), now)
-    Row.objects.bulk_update(rows, _ROW_FIELDS, batch_size=100)
 
 
 def _split(
