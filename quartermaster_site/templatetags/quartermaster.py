@@ -5,10 +5,12 @@ Icons are symbols of one inline sprite (`components/_sprite.html`); a status is 
 
 from __future__ import annotations
 
+import copy
 import json
 from datetime import datetime
 
 from django import template
+from django.forms import BoundField
 from django.template.context import RequestContext
 from django.utils import timezone
 from django.utils.html import format_html
@@ -83,6 +85,14 @@ def mini_bar(bar: MiniBar | None) -> dict[str, object]:
 def pages(context: RequestContext, page: object, noun: str) -> dict[str, object]:
     """Links to the pages of a list; they keep the filters of the address."""
     return {"page": page, "noun": noun, "request": context["request"]}
+
+
+@register.filter
+def control(field: BoundField) -> SafeString:
+    """The field's widget in our look; forms that are not ours bring none, and placeholders that repeat the label."""
+    widget = copy.deepcopy(field.field.widget)
+    widget.attrs.pop("placeholder", None)
+    return field.as_widget(widget, attrs={"class": "form-control"})
 
 
 @register.filter
