@@ -22,9 +22,7 @@ def test_vector(vector):
 
 def test_operations_without_adapter_are_known(record_property):
     """The list below may only shrink: an adapter that disappears is a regression."""
-    missing = Counter(
-        vector["area"] for vector in VECTORS if vector["input"]["op"] not in ADAPTERS[vector["area"]]
-    )
+    missing = Counter(vector["area"] for vector in VECTORS if vector["input"]["op"] not in ADAPTERS[vector["area"]])
     record_property("not_implemented", dict(missing))
     assert sum(missing.values()) + len(IMPLEMENTED) == len(VECTORS)
     assert len(IMPLEMENTED) > 0
