@@ -20,9 +20,16 @@ def test_vector(vector):
     assert outcome.state in ("passed", "disputed"), "\n".join(outcome.details)
 
 
+NOT_YET = {
+    "backends": "installing builds: later",
+    "classes": "entries of classes that are not planned yet",
+    "router-ini": "the llama-server dialect: later",
+    "qwentts": "speech servers: later",
+}
+"""Areas in which operations may still lack an adapter, and why. Everything else is complete and must stay so."""
+
+
 def test_operations_without_adapter_are_known(record_property):
-    """The list below may only shrink: an adapter that disappears is a regression."""
     missing = Counter(vector["area"] for vector in VECTORS if vector["input"]["op"] not in ADAPTERS[vector["area"]])
     record_property("not_implemented", dict(missing))
-    assert sum(missing.values()) + len(IMPLEMENTED) == len(VECTORS)
-    assert len(IMPLEMENTED) > 0
+    assert set(missing) == set(NOT_YET), "an area became complete (take it out of NOT_YET), or an adapter disappeared"
