@@ -10,6 +10,7 @@ BENCHMARKS = {
     "header": "one header with 152k tokens and 151k merges, against a minimal struct skip loop",
     "scan": "listing and reading the whole zoo, cold and cached, against os.walk plus stat",
     "plan": "planning every zoo model, against one projection",
+    "truth": "compute buffers of every measured model, against llama.cpp's own projection",
     "page": "server time of pages and previews with the whole zoo, against an empty view",
 }
 

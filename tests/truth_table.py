@@ -1,6 +1,9 @@
-"""llama.cpp's own projections (tests/vectors/llama_truth.json) beside ours, and the table in docs/memory-model.md.
+"""llama.cpp's own projections beside ours, and the table in docs/memory-model.md.
 
-python -m tests.truth_table            prints the table as Markdown
+There are two tables of them: tests/vectors/llama_truth.json for the models of `zoo`, which came with the project, and
+tests/data/llama_truth_more.json for those of `more_models`, measured later.
+
+python -m tests.truth_table            prints the errors of both as Markdown
 """
 
 from __future__ import annotations
@@ -17,10 +20,20 @@ from models_app.core.planning.projection import project
 from models_app.core.planning.table import model_table
 from models_app.core.readers import read_header
 from models_app.core.units import MIB
-from tests.zoo import zoo
+from tests.zoo import more_models, zoo
 
-ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "vectors" / "llama_truth.json").read_text())["rows"]
+Rows = list[dict[str, Any]]
+
+
+def _rows(path: str) -> Rows:
+    rows: Rows = json.loads((Path(__file__).parent / path).read_text())["rows"]
+    return rows
+
+
+ROWS = _rows("vectors/llama_truth.json")
+MORE_ROWS = _rows("data/llama_truth_more.json")
 MODELS = sorted({row["model"] for row in ROWS})
+MORE_MODELS = sorted({row["model"] for row in MORE_ROWS})
 COLUMNS = {"server": "compute_mib_server", "all": "compute_mib"}
 """`outputs` of a launch -> column of the table."""
 
@@ -76,11 +89,11 @@ def group_of(args: dict[str, Any]) -> str:
 
 
 def compared(
-    header_of: Callable[[str], Header], outputs: str
+    header_of: Callable[[str], Header], outputs: str, rows: Rows = ROWS
 ) -> Iterator[tuple[dict[str, Any], bool, MemoryUse, dict[str, float]]]:
     """For every row and every place: the row, is it a device, our figures, llama.cpp's."""
-    tables = {name: model_table(header_of(name)) for name in MODELS}
-    for row in ROWS:
+    tables = {name: model_table(header_of(name)) for name in {row["model"] for row in rows}}
+    for row in rows:
         launch = launch_of(row["args"], outputs, header_of(row["model"]))
         projection = project(tables[row["model"]], launch)
         for ours, theirs in zip(projection.devices, row["devices"], strict=True):
@@ -88,11 +101,11 @@ def compared(
         yield row, False, projection.host, row["host"]
 
 
-def compute_points(header_of: Callable[[str], Header]) -> list[Point]:
-    """Every compute figure of the table."""
+def compute_points(header_of: Callable[[str], Header], rows: Rows = ROWS) -> list[Point]:
+    """Every compute figure of a table."""
     points = []
     for outputs, column in COLUMNS.items():
-        for row, on_device, ours, theirs in compared(header_of, outputs):
+        for row, on_device, ours, theirs in compared(header_of, outputs, rows):
             args = row["args"]
             split = tuple(args["tensor_split"]) if args["tensor_split"] else None
             setting = (outputs, row["model"], args["ubatch"], args["gpu_layers"], args["n_cpu_moe"], split)
@@ -106,12 +119,17 @@ def error_table(points: list[Point]) -> str:
     groups: dict[tuple[str, str], dict[str, list[Point]]] = defaultdict(lambda: defaultdict(list))
     for point in points:
         groups["launch", f"{point.group}, {'device' if point.on_device else 'host'}"][point.outputs].append(point)
-        groups["model", zoo.MODELS[point.model].kind][point.outputs].append(point)
+        groups["model", kind_of(point.model)][point.outputs].append(point)
     lines = ["| | llama-server | llama-fit-params |", "|---|---|---|"]
     for (_, name), columns in sorted(groups.items()):
         cells = (_cell(columns[outputs]) for outputs in COLUMNS)
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def kind_of(model: str) -> str:
+    """The architecture class of a model of either zoo."""
+    return zoo.MODELS[model].kind if model in zoo.MODELS else more_models.MODELS[model].kind
 
 
 def _cell(points: list[Point]) -> str:
@@ -124,8 +142,9 @@ def _cell(points: list[Point]) -> str:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         paths = {name: min(zoo.write_model(name, folder)) for name in MODELS}
+        paths |= {name: str(more_models.write(name, folder)) for name in MORE_MODELS}
         headers = {name: read_header(path) for name, path in paths.items()}
-    print(error_table(compute_points(headers.__getitem__)))
+    print(error_table(compute_points(headers.__getitem__, ROWS + MORE_ROWS)))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Architecture:
     """`full_attention_interval` when the key is missing (`interval` only)."""
     state: str = "ssm"
     """Shape of the recurrent state and of its mixer: `ssm`, `ssm1` (first generation), `delta`, `conv`, `wkv`, `kda`,
-    `lightning`."""
+    `lightning`, `wkv6` and `wkv`: sixth and seventh generation."""
     own_cache_layers: int = 0
     """So many layers hold a cache, whatever the file says; the others reuse one of theirs."""
     shared_cache_key: bool = False
@@ -48,8 +48,16 @@ class Architecture:
     """... even when both copies lie on the host."""
     parallel_blocks: bool = False
     """Attention and feed-forward read the same input side by side."""
+    late_logits: bool = False
+    """On a device behind another, the logits find one row of activations and the mask in their way."""
+    late_norms: bool = False
+    """Norms come behind attention and feed-forward, none before."""
     gated: bool = True
     """The feed-forward has a gate, for a header whose tensors are not known."""
+    flash: bool = True
+    """False: the graph has no flash attention, whatever the launch says."""
+    stacked_inputs: bool = False
+    """The embedding is padded for `n_deepstack_layers` more rows of image features, which early blocks add."""
     scaled_experts: bool = False
     """Expert weights are applied before the experts, which keeps one more activation alive."""
     alternating_updates: bool = False
@@ -64,10 +72,10 @@ class Architecture:
 
 _PLAIN_NAMES = """
 apertus arcee arctic baichuan bailingmoe bailingmoe2 bitnet chameleon chatglm cogvlm dbrx deci deepseek deepseek2
-deepseek2-ocr dots1 ernie4_5 ernie4_5-moe exaone gemma glm4 glm4moe granite granitemoe grok grovemoe hunyuan-dense
-hunyuan-moe internlm2 llama llama-embed maincoder mimo mimo2vl minicpm minicpm3 minimax-m2 mistral3 mistral4 olmo
-olmoe openelm orion paddleocr pangu-embedded phi3 phimoe plamo plm qwen qwen2 qwen2moe qwen2vl qwen3 qwen3moe qwen3vl
-qwen3vlmoe refact seed_oss smollm3 stablelm xverse
+deepseek2-ocr dots1 ernie4_5 ernie4_5-moe exaone gemma glm4 glm4moe granite granitemoe grovemoe hunyuan-dense
+hunyuan-moe hunyuan_vl hy_v3 internlm2 llama maincoder minicpm minicpm3 minimax-m2 mistral3 mistral4 olmo olmoe
+openelm orion paddleocr pangu-embedded phimoe plamo plm qwen qwen2 qwen2moe qwen2vl qwen3 qwen3moe refact
+seed_oss smollm3 stablelm talkie xverse
 """
 
 _UNGATED_NAMES = "bloom codeshell falcon gpt2 gptj gptneox jais jais2 mpt nemotron phi2 starcoder starcoder2"
@@ -75,6 +83,8 @@ _UNGATED_NAMES = "bloom codeshell falcon gpt2 gptj gptneox jais jais2 mpt nemotr
 _ENCODER_NAMES = "bert eurobert jina-bert-v2 jina-bert-v3 neo-bert nomic-bert nomic-bert-moe t5encoder"
 
 _DIFFUSION_NAMES = "dream llada llada-moe rnd1"
+
+_UNREAD_NAMES = "clef eagle3 graniteswitch pockettts qwen3tts wavtokenizer-dec"
 
 _DELTA = Architecture(recurrent="interval", state="delta")
 _GATED_STATE = Architecture(recurrent="no-kv-heads")
@@ -89,12 +99,12 @@ ARCHITECTURES: dict[str, Architecture] = {
     "gemma2": Architecture(period=2, default_window=4096),
     "gpt-oss": Architecture(period=2),
     "cohere2": Architecture(period=4, parallel_blocks=True),
-    "olmo2": Architecture(period=4),
+    "olmo2": Architecture(period=4, late_norms=True),
     "afmoe": Architecture(period=4),
     "mellum": Architecture(period=4),
     "muse-glimmer": Architecture(period=4),
     "exaone-moe": Architecture(period=4, default_window=128),
-    "exaone4": Architecture(period=4, default_window=4096, window_blocks=64),
+    "exaone4": Architecture(period=4, late_norms=True, default_window=4096, window_blocks=64),
     "llama4": Architecture(period=4, default_window=8192, forced_window=8192, scaled_experts=True),
     "gemma3": Architecture(period=6),
     "gemma3n": Architecture(period=5, own_cache_layers=20, tied_on_host=True, alternating_updates=True),
@@ -103,14 +113,21 @@ ARCHITECTURES: dict[str, Architecture] = {
     "cohere2moe": Architecture(period=4, dense_first=True, parallel_blocks=True),
     "laguna": Architecture(period=4, dense_first=True),
     "smallthinker": Architecture(period=4, dense_first=True, forced_window=4096),
-    "granite-swa": Architecture(array_only=True),
+    "granite_swa": Architecture(array_only=True),
     "maple": Architecture(array_only=True),
     "mimo2": Architecture(array_only=True),
-    "spark2-5": Architecture(array_only=True),
+    "spark2_5": Architecture(array_only=True),
     "step35": Architecture(array_only=True),
     "dots3note": Architecture(array_only=True),
     "dflash": Architecture(array_only=True),
     "gemma4-assistant": Architecture(array_only=True, has_cache=False),
+    # a little more before the logits
+    "phi3": Architecture(late_logits=True),
+    # more rows at the input
+    "qwen3vl": Architecture(stacked_inputs=True),
+    "qwen3vlmoe": Architecture(stacked_inputs=True),
+    # attention without the flash kernel
+    "grok": Architecture(flash=False),
     # attention and feed-forward side by side
     "command-r": Architecture(parallel_blocks=True),
     # encoders with windows
@@ -128,29 +145,31 @@ ARCHITECTURES: dict[str, Architecture] = {
     "nemotron_h": Architecture(recurrent="neither", gated=False),
     "nemotron_h_moe": Architecture(recurrent="neither", gated=False),
     "falcon-h1": Architecture(recurrent="with-attention"),
+    "kimi-linear": Architecture(recurrent="no-kv-heads", state="kda"),
+    "minimax-01": Architecture(recurrent="interval", default_interval=8, state="lightning"),
     # no attention at all
     "mamba": Architecture(recurrent="all", state="ssm1"),
     "mamba2": Architecture(recurrent="all"),
-    "rwkv6": Architecture(recurrent="all", state="wkv"),
-    "rwkv6qwen2": Architecture(recurrent="all", state="wkv"),
+    "rwkv6": Architecture(recurrent="all", state="wkv6"),
+    "rwkv6qwen2": Architecture(recurrent="all", state="wkv6"),
     "rwkv7": Architecture(recurrent="all", state="wkv"),
     "arwkv7": Architecture(recurrent="all", state="wkv"),
     # known from reading only
-    "kimi-linear": Architecture(recurrent="no-kv-heads", state="kda", unverified="the state of its linear attention"),
     "kimi-k3": Architecture(recurrent="no-kv-heads", state="kda", unverified="the state of its linear attention"),
-    "minimax-01": Architecture(
-        recurrent="interval", default_interval=8, state="lightning", unverified="the state of its linear attention"
-    ),
     "qwen4exp": Architecture(recurrent="interval", state="delta", unverified="the indexer's cache"),
     "bailingmoe3": Architecture(recurrent="no-kv-heads", unverified="the recurrent state"),
     "glm5-next": Architecture(recurrent="no-kv-heads", unverified="the indexer's cache and the recurrent state"),
     "deepseek32": _INDEXER,
     "glm-dsa": _INDEXER,
-    "hy-v4": _INDEXER,
+    "hy_v4": _INDEXER,
     "minimax-m3": _INDEXER,
     "deepseek4": Architecture(unverified="the compressed caches"),
+    **{name: Architecture(unverified="the graph") for name in _UNREAD_NAMES.split()},
+    "hrm_text": Architecture(unverified="the layers that it passes more than once"),
+    "llama-embed": Architecture(causal=False, unverified="the cache of its encoder"),
     "nanbeige": Architecture(unverified="the layers that it passes more than once"),
-    "t5": Architecture(unverified="the cross-attention of its encoder"),
+    "t5": Architecture(flash=False, unverified="the cross-attention of its encoder"),
+    "t5encoder": Architecture(flash=False, unverified="the bias on its attention scores"),
 }
 """Rules by the value of `general.architecture`."""
 

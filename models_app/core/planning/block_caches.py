@@ -134,7 +134,7 @@ def state_floats(model: ModelKeys) -> tuple[int, int]:
     match model.rules.state:
         case "conv":
             return header.embedding_length * max(0, model.number("shortconv.l_cache") - 1), 0
-        case "wkv":
+        case "wkv" | "wkv6":
             shifts = model.number("token_shift_count", 2)
             return shifts * header.embedding_length, header.embedding_length * model.number("wkv.head_size")
         case "kda":

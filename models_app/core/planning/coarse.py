@@ -44,6 +44,7 @@ def coarse_table(header: Header, missing: str) -> ModelTable:
         embedding=embedding,
         vocabulary=model.vocabulary,
         per_block_inputs=0,
+        stacked_inputs=0,
         trained_tokens=header.context_length,
         window=0,
         latent=False,

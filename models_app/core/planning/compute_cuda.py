@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from models_app.core.planning.compute import Launched, Stage
 from models_app.core.planning.context import cache_bytes
 from models_app.core.planning.graph_sizes import masks_of, working_bytes
+from models_app.core.planning.launched import Launched, Stage
 
 
 def streamed_compute(run: Launched, stages: Sequence[Stage], compute: list[int], host: int) -> tuple[list[int], int]:

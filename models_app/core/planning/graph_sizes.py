@@ -33,6 +33,12 @@ class GraphSizes(NamedTuple):
     window_mask: int
     per_block_inputs: int
     """(P)"""
+    stacked_inputs: int
+    """One copy of the rows that widen the input."""
+    queries: int
+    """Of one block, the widest."""
+    decays: int
+    """Decay of lightning attention between any two tokens of a sequence, an input like the masks."""
     logits: int
     """(R)"""
     token: int
@@ -52,10 +58,16 @@ def graph_sizes(table: ModelTable, launch: Launch, geo: Geometry, *, cuda: bool 
     full_mask, window_mask = _masks(table, launch, geo)
     rows = output_rows(table, launch, geo)
     quantised = launch.type_k in QUANTISED_TYPES or launch.type_v in QUANTISED_TYPES
-    copies = cuda and launch.flash_attn and not launch.type_k == launch.type_v == "f16"
+    flash = launch.flash_attn and table.rules.flash
+    decays = _decay_bytes(table, geo)
+    copies = cuda and flash and not launch.type_k == launch.type_v == "f16"
     blocks = []
     for item in table.working_sets:
-        block = _block_bytes(item, launch, geo, table.embedding, quantised)
+        block = _block_bytes(item, geo, table.embedding, quantised=quantised, flash=flash)
+        if decays and item.recurrent:
+            # The scores, and the scores times the decay; one more where the sequences are batched.
+            scores = geo.token_bytes * item.mixer + (2 + (geo.slots > 1)) * decays
+            block = BlockBytes(max(block.own_experts, scores), max(block.host_experts, scores))
         if copies:
             copied = _converted_cache_bytes(table, item, launch, geo)
             block = BlockBytes(max(block.own_experts, copied), max(block.host_experts, copied))
@@ -65,6 +77,11 @@ def graph_sizes(table: ModelTable, launch: Launch, geo: Geometry, *, cuda: bool 
         full_mask=full_mask,
         window_mask=window_mask,
         per_block_inputs=per_token * table.per_block_inputs,
+        stacked_inputs=per_token * table.embedding * table.stacked_inputs,
+        queries=per_token
+        * max((item.heads * item.key_length for item in table.working_sets), default=0)
+        * (not table.latent),
+        decays=decays,
         logits=LOGIT_BYTES * table.vocabulary * rows,
         token=geo.tokens,
         output_ids=pad(OUTPUT_ID_BYTES * rows, ALIGNMENT_BYTES),
@@ -85,23 +102,32 @@ def output_rows(table: ModelTable, launch: Launch, geo: Geometry) -> int:
 
 def _masks(table: ModelTable, launch: Launch, geo: Geometry) -> tuple[int, int]:
     """Mask of the full caches and of the sliding ones: half floats with flash attention, floats without."""
-    per_cell = (2 if launch.flash_attn else 4) * geo.tokens
+    per_cell = (2 if launch.flash_attn and table.rules.flash else 4) * geo.tokens
     if not table.rules.has_cache:
         square = per_cell * geo.tokens
         return square, square if table.window else 0
     return per_cell * geo.cells, per_cell * geo.window_cells
 
 
-def _block_bytes(item: WorkingSet, launch: Launch, geo: Geometry, embedding: int, quantised: bool) -> BlockBytes:
+def _decay_bytes(table: ModelTable, geo: Geometry) -> int:
+    if table.rules.state != "lightning":
+        return 0
+    heads = max((item.mixer_heads for item in table.working_sets), default=0)
+    return heads * geo.token_bytes * (geo.tokens // geo.slots)
+
+
+def _block_bytes(item: WorkingSet, geo: Geometry, embedding: int, *, quantised: bool, flash: bool) -> BlockBytes:
     per_token = geo.token_bytes
-    beside = max(item.beside, item.beside_quantised if quantised else 0)
+    beside = max(item.beside, item.beside_quantised if quantised else 0, item.beside_alone if geo.slots == 1 else 0)
     feed_forward = item.feed_forward + beside if item.feed_forward else 0
-    attention = item.attention if launch.flash_attn else _plain_attention(item, geo, embedding)
+    attention = item.attention if flash else _plain_attention(item, geo, embedding)
     common = max(
         per_token * max(feed_forward, attention, item.latent),
         per_token * item.mixer + 4 * geo.slots * item.mixer_state,
     )
-    return BlockBytes(max(common, per_token * item.experts), max(common, per_token * item.routed))
+    own = item.experts + (item.beside_experts if item.experts else 0)
+    routed = item.routed + (item.beside_experts if item.routed else 0)
+    return BlockBytes(max(common, per_token * own), max(common, per_token * routed))
 
 
 def _plain_attention(item: WorkingSet, geo: Geometry, embedding: int) -> int:
@@ -133,8 +159,9 @@ def masks_of(table: ModelTable, sizes: GraphSizes, start: int, end: int) -> int:
     if not table.rules.has_cache:
         return sizes.full_mask + sizes.window_mask
     sums = table.sums
+    decays = sizes.decays if sizes.decays and sums.state_s[end] > sums.state_s[start] else 0
     full = sizes.full_mask if sums.uses_full[end] > sums.uses_full[start] else 0
-    return full + (sizes.window_mask if sums.uses_sliding[end] > sums.uses_sliding[start] else 0)
+    return decays + full + (sizes.window_mask if sums.uses_sliding[end] > sums.uses_sliding[start] else 0)
 
 
 def working_bytes(table: ModelTable, sizes: GraphSizes, start: int, end: int, cpu_moe_blocks: int = 0) -> int:

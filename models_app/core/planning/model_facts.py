@@ -56,6 +56,8 @@ class ModelTable:
     vocabulary: int
     per_block_inputs: int
     """Elements per token of the per-layer inputs of all blocks together (gemma3n, gemma4)."""
+    stacked_inputs: int
+    """Further rows of the embedding's width that the input has for every token (images of qwen3vl)."""
     trained_tokens: int
     window: int
     """Sliding window in tokens, 0 when no block slides."""

@@ -66,6 +66,11 @@ class ModelKeys:
         return header.key_length_swa or header.key_length, header.value_length_swa or header.value_length
 
     @property
+    def stacked_inputs(self) -> int:
+        """Further rows of the embedding's width that the input has for every token."""
+        return self.number("n_deepstack_layers") if self.rules.stacked_inputs else 0
+
+    @property
     def latent(self) -> bool:
         """The cache holds one compressed row per token, and no V."""
         return self.number("attention.key_length_mla") > 0 and self.number("attention.value_length_mla") > 0

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from models_app.core.catalog import Launch, MemoryUse, Projection
-from models_app.core.planning.compute import Launched, Stage, device_compute, host_compute
+from models_app.core.planning.compute import device_compute, host_compute
 from models_app.core.planning.compute_cuda import streamed_compute
 from models_app.core.planning.context import context_bytes
 from models_app.core.planning.geometry import Geometry, geometry
 from models_app.core.planning.graph_sizes import graph_sizes
+from models_app.core.planning.launched import Launched, Stage
 from models_app.core.planning.model_facts import ModelTable
 from models_app.core.planning.weight_placement import Split, split_units
 

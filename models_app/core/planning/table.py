@@ -37,6 +37,7 @@ def model_table(header: Header) -> ModelTable:
         embedding=header.embedding_length,
         vocabulary=model.vocabulary,
         per_block_inputs=header.block_count * model.number("embedding_length_per_layer_input"),
+        stacked_inputs=model.stacked_inputs,
         trained_tokens=header.context_length,
         window=window,
         latent=model.latent,

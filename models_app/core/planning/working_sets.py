@@ -25,6 +25,10 @@ class WorkingSet(NamedTuple):
     """On top of the feed-forward, where attention without positions runs beside it."""
     beside_quantised: int = 0
     """The same for attention over a quantised cache."""
+    beside_alone: int = 0
+    """The same for a mixer beside attention, while one sequence runs alone."""
+    beside_experts: int = 0
+    """On top of the experts, where attention runs beside them."""
     experts: int = 0
     """Experts on the device of the block."""
     routed: int = 0
@@ -34,6 +38,7 @@ class WorkingSet(NamedTuple):
     mixer: int = 0
     mixer_state: int = 0
     """Floats per sequence, not per token."""
+    mixer_heads: int = 0
     heads: int = 0
     key_length: int = 0
     value_length: int = 0
@@ -78,15 +83,19 @@ def _working_set(
     # In models with windows the full blocks have no positions; the last block computes the wanted rows alone.
     positionless = slides and not cache.sliding and index < model.trunk - 1
     return WorkingSet(
-        feed_forward=_feed_forward_floats(model, index),
+        feed_forward=_feed_forward_floats(model, index) + _left_behind(model, index),
+        beside_alone=_projected(model) if rules.recurrent == "with-attention" else 0,
         beside=embedding if rules.parallel_blocks and positionless else 0,
         beside_quantised=embedding if rules.parallel_blocks else 0,
+        # Queries before and after their positions are put in: experts are run before attention is.
+        beside_experts=2 * heads * key if rules.parallel_blocks else 0,
         experts=on_device,
         routed=routed,
         attention=(heads + kv_heads) * (key + value) if not model.latent else 0,
         latent=_latent_floats(model, heads) if model.latent else 0,
         mixer=mixer[0] if recurrent else 0,
         mixer_state=mixer[1] if recurrent else 0,
+        mixer_heads=model.heads(index) if recurrent else 0,
         heads=heads,
         key_length=key,
         value_length=value,
@@ -107,7 +116,7 @@ def _has_experts(model: ModelKeys, index: int) -> bool:
 
 def _feed_forward_floats(model: ModelKeys, index: int) -> int:
     """Gate, up and their product live together; without a gate there is only one of them."""
-    if model.rules.state == "wkv":
+    if model.rules.state in ("wkv", "wkv6"):
         return 0
     weights = model.weights(index)
     if weights is not None:
@@ -115,6 +124,20 @@ def _feed_forward_floats(model: ModelKeys, index: int) -> int:
     if _has_experts(model, index):
         return 0
     return (3 if model.rules.gated else 1) * model.feed_forward(index)
+
+
+def _left_behind(model: ModelKeys, index: int) -> int:
+    """Room that the feed-forward can't use. Where blocks get wider, gate, up and product of the wider one fill the room
+    of the earlier three as far as they fit, and the rest of it stays empty.
+    """
+    widths = [model.feed_forward(earlier) for earlier in range(index + 1)]
+    room, width = 3 * max(widths[:-1], default=0), widths[-1]
+    return room % width if 0 < room < 3 * width and not _has_experts(model, index) else 0
+
+
+def _projected(model: ModelKeys) -> int:
+    """The feed-forward goes beside the room that the mixer's projections have left, before and after they are split."""
+    return 2 * (model.header.ssm_inner_size + mixer_input_width(model) + model.number("ssm.time_step_rank"))
 
 
 def _expert_floats(experts: ExpertShape, embedding: int, *, scaled: bool) -> tuple[int, int]:
@@ -152,6 +175,10 @@ def mixer_floats(model: ModelKeys) -> tuple[int, int]:
     match model.rules.state:
         case "conv":
             return 0, 0
+        case "wkv6":
+            return 11 * embedding, embedding * model.number("wkv.head_size")
+        case "lightning":
+            return 5 * header.head_count * header.key_length, 0
         case "wkv":
             return 15 * embedding, embedding * model.number("wkv.head_size")
         case "ssm1":

@@ -1,0 +1,60 @@
+"""Compute buffers of several devices that hold a whole model: they work as a pipeline (compute-buffer.md 4).
+
+Rows of activations, beside the working set: 15 on the first device and 10 on every other, and the queries of one block.
+"""
+
+from __future__ import annotations
+
+from models_app.core.planning.kv_types import QUANTISED_TYPES
+from models_app.core.planning.launched import PIPELINE_COPIES, Launched, Stage, runs_experts
+from models_app.core.planning.model_facts import ModelTable
+
+
+def pipelined_compute(run: Launched, stage: Stage, masks: int, work: int, logits: int) -> int:
+    """A device of a pipeline: its inputs are there four times, and what is copied to it and from it is kept beside."""
+    table, sizes, experts = run.table, run.sizes, run.table.experts
+    e = sizes.activations
+    rows, tail = _pipeline_rows(run, stage)
+    if table.rules.alternating_updates:
+        work = max(17 * e, 5 * e + work)
+    if runs_experts(run, stage):
+        stays = table.embedding <= 2 * experts.width
+        if experts.shared_width and table.latent:
+            # Beside a shared expert, the result of the down projection finds no room to reuse.
+            work = max(work, 3 * sizes.expert_rows + sizes.routed)
+        if experts.shared_width:
+            tail = 11 * e + (sizes.routed if stays and not table.latent else 0)
+    first = 24 * sizes.stacked_inputs if stage.start == 0 else 0
+    return PIPELINE_COPIES * (masks + sizes.per_block_inputs) + first + max(rows + work, tail + logits)
+
+
+def _pipeline_rows(run: Launched, stage: Stage) -> tuple[int, int]:
+    """Bytes of activations on one device: beside the working set, and beside the logits."""
+    table, rules, e = run.table, run.table.rules, run.sizes.activations
+    is_first = stage.start == 0
+    if rules.alternating_updates:
+        return 46 * e, 46 * e
+    if rules.late_norms and not is_first:
+        return 7 * e, 5 * e
+    if rules.state in ("wkv", "wkv6") and rules.recurrent:
+        return (20 * e, 20 * e) if is_first else (21 * e, 21 * e)
+    if _ends_in_mixers(table):
+        return (24 * e, 24 * e) if is_first else (28 * e, 28 * e)
+    queries = max(run.sizes.queries, e)
+    plain = (
+        rules.gated
+        and not rules.late_norms
+        and not (table.window or rules.parallel_blocks or table.is_moe or rules.recurrent)
+    )
+    if plain and queries == e and run.launch.type_k in QUANTISED_TYPES and run.launch.type_v in QUANTISED_TYPES:
+        # Turned for a quantised cache, queries take the place of the norm's result when they are as wide.
+        queries = 0
+    return (15 * e + queries, 16 * e) if is_first else (10 * e + queries, 10 * e)
+
+
+def _ends_in_mixers(table: ModelTable) -> bool:
+    """State-space mixers up to the last block, whose projections lie between what goes to the next device."""
+    rules = table.rules
+    if rules.state not in ("ssm", "ssm1") or (rules.state == "ssm" and table.is_moe):
+        return False
+    return rules.recurrent == "neither" or (rules.recurrent in ("all", "no-kv-heads") and table.caches[-1].state_s > 0)

@@ -1,0 +1,44 @@
+"""A launch taken apart, as the rules of compute buffers need it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from models_app.core.catalog import Launch
+from models_app.core.planning.geometry import Geometry
+from models_app.core.planning.graph_sizes import GraphSizes
+from models_app.core.planning.model_facts import ModelTable
+
+PIPELINE_COPIES = 4
+"""Copies of every input that a pipeline over several devices keeps."""
+
+
+class Stage(NamedTuple):
+    """One device's part of a launch."""
+
+    start: int
+    end: int
+    """Blocks from `start` up to but not `end`."""
+    has_output: bool
+
+
+class Launched(NamedTuple):
+    """A launch taken apart, as the rules below need it."""
+
+    table: ModelTable
+    launch: Launch
+    geo: Geometry
+    sizes: GraphSizes
+    host_blocks: int
+    """Blocks that lie on the host."""
+    host_has_output: bool
+    cpu_moe_blocks: int
+    """Blocks below this one have their experts on the host; 0 when no expert is moved by that."""
+    pipelined: bool
+
+
+def runs_experts(run: Launched, stage: Stage) -> bool:
+    """Some block of this stage has its experts here."""
+    sums = run.table.sums.expert_bytes
+    start = min(max(stage.start, run.cpu_moe_blocks), stage.end)
+    return sums[stage.end] > sums[start]
