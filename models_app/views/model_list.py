@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -36,7 +37,10 @@ def model_list(request: Request) -> HttpResponse:
         context |= {"scan_host": host, "scan_held": held_back(host)}
     if not shown.items:
         context |= _why_empty()
-    return page(request, "models/model_list.html", context, fragments=["models"])
+    response = page(request, "models/model_list.html", context, fragments=["models"])
+    # The address of what is shown, without the fields that were left empty.
+    response["HX-Push-Url"] = f"{reverse('models:model-list')}{wanted.query().rstrip('?')}"
+    return response
 
 
 def _summary(hosts: list[Host]) -> str:

@@ -75,6 +75,6 @@ def test_filtering_the_list_keeps_the_address(page: Page, library: str, sign_in:
     page.keyboard.press("/")
     page.keyboard.type("gemma")
     expect(page.locator("tbody tr")).to_have_count(1)
-    assert page.url.endswith("?q=gemma&state=&group=")
+    assert page.url.endswith("/models/?q=gemma")
     page.go_back()
     expect(page.locator("tbody tr")).to_have_count(6)
