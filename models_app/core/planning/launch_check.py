@@ -44,6 +44,8 @@ def model_problem(table: ModelTable, launch: Launch) -> str:
     """Why this model in particular can't be started like this, "" when it can."""
     if table.latent and launch.type_k != launch.type_v:
         return "this model caches one compressed row for K and V together, so ctk and ctv must be equal"
+    if launch.type_v in QUANTISED_TYPES and not table.rules.flash:
+        return f"a {launch.type_v} V cache needs flash attention, which {table.architecture} has none of"
     for name, kv_type, lengths in (
         ("ctk", launch.type_k, {item.key_length for item in table.working_sets if item.kv_heads}),
         ("ctv", launch.type_v, {item.value_length for item in table.working_sets if item.kv_heads}),
