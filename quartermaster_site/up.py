@@ -62,12 +62,16 @@ def _start(options: argparse.Namespace, children: list[Child]) -> None:
     check_port(options.host, options.port)
     names = served_names(options.host)
     os.environ.setdefault("QM_ALLOWED_HOSTS", ",".join(names))
+    if not options.no_worker:
+        # It needs no database, so it may start while that is prepared.
+        children.append(_host_worker())
     preparation.prepare()
+    _check(children)
     children.append(_web(options.host, options.port))
     preparation.register_host()
     if not options.no_worker:
         preparation.recover()
-        children += [_control_worker(), _host_worker()]
+        children.append(_control_worker())
     wait_until_up(options.host, options.port, env.allowed_hosts()[0], lambda: _check(children), _READY_SECONDS)
     address = f"http://{names[0]}:{options.port}"
     _say(f"running at {address}/ (Ctrl-C stops it)")
