@@ -6,17 +6,17 @@ import errno
 import hashlib
 import os
 import re
-import secrets
+import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpus_app.core.errors import QuartermasterError
 from models_app.core.export.stamp import read_stamp
+from models_app.core.export.target import replace_file
 
 MAX_BYTES = 16 << 20
 KEEP_BACKUPS = 5
-NEW_FILE_MODE = 0o640
 _CANNOT_RENAME = (errno.EBUSY, errno.EXDEV, errno.EPERM, errno.ETXTBSY)
 
 
@@ -61,7 +61,7 @@ def write_target(path: str, text: str, *, sha256: str, expected_sha256: str, ado
         _check_ours(target, current, expected_sha256, adopt)
         if current == data:
             return Written(str(target), sha256, "", in_place=False)
-    backup = _back_up(target, current) if current is not None else ""
+    backup = _back_up(target) if current is not None else ""
     in_place = _replace(target, data)
     return Written(str(target), sha256, backup, in_place)
 
@@ -98,12 +98,15 @@ def _check_ours(target: Path, current: bytes, expected_sha256: str, adopt: bool)
         raise Drift(f"{target} was changed since it was written (its header says revision {stamp.revision}).")
 
 
-def _back_up(target: Path, current: bytes) -> str:
-    """Copy the old bytes beside the file under the next number; the newest five stay."""
+def _back_up(target: Path) -> str:
+    """Copy the old file beside itself under the next number; the newest five stay."""
     pattern = re.compile(re.escape(target.name) + r"\.bak-([0-9]{1,9})")
     numbers = sorted(int(found[1]) for entry in target.parent.iterdir() if (found := pattern.fullmatch(entry.name)))
     backup = target.with_name(f"{target.name}.bak-{(numbers[-1] if numbers else 0) + 1}")
-    _write_new(backup, current, like=target)
+    try:
+        shutil.copy2(target, backup)
+    except OSError as error:
+        raise TargetRefused(f"{backup} cannot be written: {error.strerror or error}.") from error
     for number in numbers[: max(len(numbers) + 1 - KEEP_BACKUPS, 0)]:
         target.with_name(f"{target.name}.bak-{number}").unlink(missing_ok=True)
     return str(backup)
@@ -111,50 +114,17 @@ def _back_up(target: Path, current: bytes) -> str:
 
 def _replace(target: Path, data: bytes) -> bool:
     """Rename a finished copy over the file; where that is impossible, rewrite it. Returns whether it was rewritten."""
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
-        _write_new(draft, data, like=target)
         try:
-            os.replace(draft, target)
+            replace_file(target, data)
         except OSError as error:
             if error.errno not in _CANNOT_RENAME or not target.exists():
                 raise
             _rewrite(target, data)
             return True
-        _sync_folder(target.parent)
-        return False
     except OSError as error:
         raise TargetRefused(f"{target} cannot be written: {error.strerror or error}.") from error
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _write_new(path: Path, data: bytes, *, like: Path) -> None:
-    """A new file with the mode and, where allowed, the owner of `like`; on disk when this returns."""
-    try:
-        status: os.stat_result | None = like.stat()
-    except FileNotFoundError:
-        status = None
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        if hasattr(os, "fchmod"):
-            os.fchmod(descriptor, stat.S_IMODE(status.st_mode) if status else NEW_FILE_MODE)
-        if status and hasattr(os, "fchown") and (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
-            _keep_owner(descriptor, status)
-        stream.write(data)
-        stream.flush()
-        os.fsync(descriptor)
-
-
-def _keep_owner(descriptor: int, status: os.stat_result) -> None:
-    try:
-        os.fchown(descriptor, status.st_uid, status.st_gid)
-    except PermissionError:
-        # Only root may give files away; the group alone is often allowed, and is what a router reads by.
-        try:
-            os.fchown(descriptor, -1, status.st_gid)
-        except PermissionError:
-            return
+    return False
 
 
 def _rewrite(target: Path, data: bytes) -> None:
@@ -163,13 +133,3 @@ def _rewrite(target: Path, data: bytes) -> None:
         stream.truncate()
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

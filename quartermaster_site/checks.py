@@ -63,4 +63,4 @@ def sqlite_writes_ahead(
 
 
 CHECKS: tuple[Check, ...] = (allowed_hosts, debug_off, private_data_folder, sqlite_writes_ahead)
-"""All of them; their ids are in the docstrings, and in docs/settings.md."""
+"""All of them; their ids are in the docstrings, and in docs/process.md."""

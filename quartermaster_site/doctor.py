@@ -109,7 +109,8 @@ def data_folder() -> Result:
 
 def settings_variables() -> Result:
     """The `QM_*` variables; unknown ones are named, since a misspelt one is silently ignored elsewhere."""
-    unknown = sorted(name for name in os.environ if name.startswith("QM_") and name not in env.VARIABLES)
+    ours = sorted(name for name in os.environ if name.startswith("QM_"))
+    unknown = [name for name in ours if name.removesuffix("_FILE") not in env.VARIABLES]
     try:
         for reader in env.READERS:
             reader()
@@ -117,8 +118,7 @@ def settings_variables() -> Result:
         return Result("Settings", "problem", str(error), "Correct or unset that variable.")
     if unknown:
         return Result("Settings", "note", f"not known: {', '.join(unknown)}", "Look for a misspelling.")
-    set_here = sorted(name for name in os.environ if name in env.VARIABLES)
-    return Result("Settings", "ok", ", ".join(set_here) or "all at their defaults")
+    return Result("Settings", "ok", ", ".join(ours) or "all at their defaults")
 
 
 def broker() -> Result:

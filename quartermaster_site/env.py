@@ -15,7 +15,7 @@ from gpus_app.core.errors import QuartermasterError
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 ROLES = ("web", "control", "host", "all")
 _TRUE = frozenset({"1", "true", "yes", "on"})
-_FALSE = frozenset({"", "0", "false", "no", "off"})
+_FALSE = frozenset({"0", "false", "no", "off"})
 _SECRET_FILE = "secret-key"  # noqa: S105 - the name of a file, not a secret
 _MINIMUM_SECRET_LENGTH = 32
 
@@ -40,15 +40,14 @@ def text(name: str, default: str = "") -> str:
 
 def flag(name: str, *, default: bool = False) -> bool:
     """A yes or no; anything unclear is refused."""
-    raw = os.environ.get(name)
-    if raw is None:
+    word = text(name)
+    if not word:
         return default
-    word = raw.strip().lower()
-    if word in _TRUE:
+    if word.lower() in _TRUE:
         return True
-    if word in _FALSE:
+    if word.lower() in _FALSE:
         return False
-    raise ConfigurationError(f"{name} is {raw!r}: write 1 or 0.")
+    raise ConfigurationError(f"{name} is {word!r}: write 1 or 0.")
 
 
 def words(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -193,9 +192,9 @@ READERS = (
 
 VARIABLES = frozenset(
     {
-        *("QM_DATA_DIR", "QM_SECRET_KEY", "QM_SECRET_KEY_FILE", "QM_DEBUG", "QM_HTTPS", "QM_ALLOWED_HOSTS"),
-        *("QM_TRUSTED_ORIGINS", "QM_REDIS_URL", "QM_REDIS_URL_FILE", "QM_DATABASE_URL", "QM_DATABASE_URL_FILE"),
-        *("QM_ROLE", "QM_HOST_SLUG", "QM_BROWSE_ROOTS", "QM_LOG_LEVEL", "QM_VENV", "QM_PYTHON"),
+        *("QM_DATA_DIR", "QM_SECRET_KEY", "QM_DEBUG", "QM_HTTPS", "QM_ALLOWED_HOSTS", "QM_TRUSTED_ORIGINS"),
+        *("QM_REDIS_URL", "QM_DATABASE_URL", "QM_ROLE", "QM_HOST_SLUG", "QM_BROWSE_ROOTS", "QM_LOG_LEVEL"),
+        *("QM_VENV", "QM_PYTHON"),
     }
 )
-"""Every variable that is read, the two of the `quartermaster` script included."""
+"""Every variable that is read, the two of the `quartermaster` script included. Each may end in `_FILE` instead."""

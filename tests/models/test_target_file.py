@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from models_app import target_file
 from models_app.core.export.stamp import stamped
 from models_app.target_file import Drift, ForeignFile, TargetRefused, write_target
 
@@ -141,7 +140,7 @@ def test_a_file_that_cannot_be_renamed_is_rewritten(path, monkeypatch):
     def busy(*args):
         raise OSError(errno.EBUSY, "busy")
 
-    monkeypatch.setattr(target_file.os, "replace", busy)
+    monkeypatch.setattr("models_app.core.export.target.os.replace", busy)
     written = write(path, text_of(2), adopt=True)
     assert written.in_place
     assert path.stat().st_ino == inode
@@ -154,7 +153,7 @@ def test_a_full_disk_leaves_the_old_file(path, monkeypatch):
     def full(*args):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(target_file.os, "replace", full)
+    monkeypatch.setattr("models_app.core.export.target.os.replace", full)
     with pytest.raises(TargetRefused, match="No space left"):
         write(path, text_of(2), expected=sha(text_of(1)))
     assert path.read_text() == text_of(1)

@@ -14,6 +14,7 @@ from quartermaster_site.env import ConfigurationError
 def _clean(monkeypatch, tmp_path):
     for name in env.VARIABLES:
         monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(f"{name}_FILE", raising=False)
     monkeypatch.setenv("QM_DATA_DIR", str(tmp_path / "data"))
 
 

@@ -49,7 +49,7 @@ def write_target(path: str, text: str) -> Written:
         old = _existing(target)
         if old is not None and without_time(old) == without_time(text):
             return Written(str(target), changed=False)
-        _replace(target, data)
+        replace_file(target, data)
     except UnicodeEncodeError as error:
         raise ExportError(f"{path}: the text holds bytes that are not UTF-8") from error
     except (OSError, ValueError) as error:
@@ -65,7 +65,7 @@ def write_companion(path: str, text: str) -> None:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         target = Path(os.path.realpath(path))
         if not target.is_file() or target.read_bytes() != text.encode("utf-8"):
-            _replace(target, text.encode("utf-8"))
+            replace_file(target, text.encode("utf-8"))
     except (OSError, ValueError) as error:
         raise ExportError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
@@ -88,7 +88,8 @@ def _existing(target: Path) -> str | None:
         return None
 
 
-def _replace(target: Path, data: bytes) -> None:
+def replace_file(target: Path, data: bytes) -> None:
+    """Write a copy beside the file, force it to disk, rename it over. Raises OSError; then the old file stands."""
     descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
@@ -105,7 +106,7 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 def _keep_mode_and_owner(descriptor: int, target: Path) -> None:
-    """The new file takes the old one's permissions. Only root may hand a file to another owner."""
+    """The new file takes the old one's permissions. Only root may hand a file to another owner; a group often may."""
     try:
         status = os.stat(target)
     except FileNotFoundError:
@@ -113,8 +114,10 @@ def _keep_mode_and_owner(descriptor: int, target: Path) -> None:
     else:
         mode = stat.S_IMODE(status.st_mode)
         if hasattr(os, "fchown"):
-            with contextlib.suppress(PermissionError):
-                os.fchown(descriptor, status.st_uid, status.st_gid)
+            for owner in (status.st_uid, -1):
+                with contextlib.suppress(PermissionError):
+                    os.fchown(descriptor, owner, status.st_gid)
+                    break
     if hasattr(os, "fchmod"):
         os.fchmod(descriptor, mode)
 
