@@ -149,7 +149,7 @@ class Header:
     `attention.kv_lora_rank`, ...); keys of other namespaces keep the full name. `tokenizer.ggml.tokens` is a count."""
     weights: WeightTable = field(default_factory=WeightTable)
     tensor_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    """Shapes of safetensors tensors (innermost first) for the component pool; empty for GGUF."""
+    """Innermost first, for the component pool: all of a safetensors file; of a GGUF those that mark a component."""
     warnings: tuple[str, ...] = ()
 
     @property

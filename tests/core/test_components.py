@@ -239,3 +239,11 @@ class TestScan:
 def test_names_of_edit_models(name: str, vision: bool, reference: bool) -> None:
     assert naming.wants_vision_encoder(name) is vision
     assert naming.is_reference_edit(name) is reference
+
+
+def test_every_tensor_that_decides_is_kept_by_the_gguf_reader() -> None:
+    from models_app.core.components import signals
+    from models_app.core.readers.tensor_scan import COMPONENT_TENSORS
+
+    wanted = {rule.tensor for rule in signals._RULES} | {rule.width_tensor for rule in signals._RULES}
+    assert wanted - {"", "model.embed_tokens.weight"} | {signals._PICTURE_VAE, "shared.weight"} == COMPONENT_TENSORS

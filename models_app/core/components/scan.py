@@ -23,6 +23,7 @@ from models_app.core.discovery.sidecars import best_projector
 from models_app.core.errors import HeaderError
 
 PROJECTOR = "mmproj"
+GGUF_SHAPE_ROLES = frozenset({signals.VAE, signals.AUDIO_VAE, signals.CLIP, signals.T5})
 T5_ARCHITECTURES = frozenset({"t5encoder", signals.UMT5})
 DRAFTER_KINDS = frozenset({ladder.FAST_MTP, ladder.DRAFTER_MTP, ladder.DRAFTER_DFLASH})
 
@@ -83,6 +84,16 @@ def classify_header(name: str, header: Header) -> Signal | None:
 
 
 def _classify_gguf(name: str, header: Header) -> Signal | None:
+    return _by_architecture(name, header) or _by_shapes(header)
+
+
+def _by_shapes(header: Header) -> Signal | None:
+    """VAEs and CLIP towers as GGUF: no key says what they are, their tensors do."""
+    signal = classify_shapes({tensor: shape[::-1] for tensor, shape in header.tensor_shapes.items()})
+    return signal if signal and signal.role in GGUF_SHAPE_ROLES else None
+
+
+def _by_architecture(name: str, header: Header) -> Signal | None:
     architecture = header.architecture.strip().lower()
     width = header.embedding_length
     if architecture == "clip":

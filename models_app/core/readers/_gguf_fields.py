@@ -58,7 +58,8 @@ def build_header(
     fields["extra"] = MappingProxyType(extra_facts(facts))
     if scan.has_unknown_type:
         facts.keys.warn("a tensor type is unknown here: its size, the label and the expert share cannot be told")
-    return Header(format="gguf", warnings=tuple(facts.keys.warnings), **fields)
+    shapes = MappingProxyType(dict(scan.component_shapes))
+    return Header(format="gguf", warnings=tuple(facts.keys.warnings), tensor_shapes=shapes, **fields)
 
 
 class SplitFacts(NamedTuple):

@@ -37,6 +37,22 @@ CAPTION_TENSORS = (
 """By rank, not by file order: the width that a diffusion model expects of its text encoder is `ne[0]` of the first."""
 _CAPTION_RANK = {name: rank for rank, name in enumerate(CAPTION_TENSORS)}
 
+COMPONENT_TENSORS = frozenset(
+    {
+        "decoder.conv_in.weight",
+        "conv1.weight",
+        "decoder.conv1.weight",
+        "encoder.conv_in.weight",
+        "decoder.conv_in.conv.weight",
+        "audio_vae.decoder.conv_in.conv.weight",
+        "dec_in_proj.weight",
+        "text_model.embeddings.token_embedding.weight",
+        "encoder.block.0.layer.0.SelfAttention.q.weight",
+        "shared.weight",
+    }
+)
+"""Tensors by whose shapes the component pool knows VAEs and encoders (components/signals.py); only these are kept."""
+
 TOKEN_TABLE, OUTPUT, HF_TOKEN_TABLE = "token_embd.weight", "output.weight", "model.embed_tokens.weight"
 
 
@@ -57,6 +73,8 @@ class TensorScan:
         self._table_elements: dict[str, int] = {}
         self._table_widths: dict[str, int] = {}
         self._wan_dimensions: dict[str, int] = {}
+        self.component_shapes: dict[str, tuple[int, ...]] = {}
+        """Shapes of the tensors that mark a component, innermost first."""
 
     def add(self, name: str, shape: tuple[int, ...], type_id: int, elements: int) -> int | None:
         """Count one tensor and return its bytes, None for an unknown type."""
@@ -75,6 +93,8 @@ class TensorScan:
         if name in (TOKEN_TABLE, OUTPUT, HF_TOKEN_TABLE):
             self._table_elements.setdefault(name, elements)
             self._table_widths.setdefault(name, shape[0] if shape else 0)
+        elif name in COMPONENT_TENSORS:
+            self.component_shapes[name] = shape
         return size_bytes
 
     def _note_signs(self, bare: str, name: str, shape: tuple[int, ...]) -> None:

@@ -1,0 +1,69 @@
+"""Coverage-guided fuzzing of one header reader with atheris, outside CI. See README.md in this folder.
+
+A reader may answer or raise HeaderError. Anything else, an answer after more than 2 s, or a process above 400 MB is a find.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import atheris
+
+with atheris.instrument_imports(include=["models_app"]):
+    from models_app.core.errors import HeaderError
+    from models_app.core.readers import read_header
+    from models_app.core.readers.gguf import read_gguf
+    from models_app.core.readers.record import header_from_json, header_to_json
+    from models_app.core.readers.safetensors import read_safetensors
+
+from tests.fuzz.seeds import SEEDS
+
+MAX_INPUT_BYTES = 1 << 16
+FOLDER = Path(tempfile.mkdtemp(prefix="qm-fuzz-"))
+
+
+def gguf(data: bytes) -> None:
+    _judge(lambda: read_gguf(io.BytesIO(data), len(data)))
+
+
+def safetensors(data: bytes) -> None:
+    _judge(lambda: read_safetensors(io.BytesIO(data), len(data)))
+
+
+def hugging_face(data: bytes) -> None:
+    (FOLDER / "config.json").write_bytes(data)
+    _judge(lambda: read_header(str(FOLDER)))
+
+
+def _judge(read: Callable[[], object]) -> None:
+    """Whatever is answered must survive the way to the control side."""
+    try:
+        header = read()
+    except HeaderError:
+        return
+    assert header_from_json(json.loads(json.dumps(header_to_json(header)))) == header
+
+
+TARGETS = {"gguf": gguf, "safetensors": safetensors, "hugging_face": hugging_face}
+
+
+def main() -> None:
+    name, corpus, *options = sys.argv[1:]
+    folder = Path(corpus)
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(SEEDS[name]()):
+        (folder / f"seed-{number}").write_bytes(seed)
+    if name == "hugging_face":
+        (FOLDER / "model.safetensors").write_bytes(next(iter(SEEDS["safetensors"]())))
+    limits = ["-timeout=2", "-rss_limit_mb=400", f"-max_len={MAX_INPUT_BYTES}", f"-artifact_prefix={corpus}-found-"]
+    atheris.Setup([sys.argv[0], *limits, *options, corpus], TARGETS[name])
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
