@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing of one header reader with atheris, outside CI. See README.md in this folder.
 
-A reader may answer or raise HeaderError. Anything else, an answer after more than 2 s, or a process above 400 MB is a find.
+A reader may answer or raise HeaderError. A find is anything else, an answer after 2 s, or a process above 400 MB.
 """
 
 from __future__ import annotations
