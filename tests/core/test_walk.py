@@ -155,7 +155,15 @@ def test_broken_link_and_odd_files_are_findings(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["two\nlines.gguf", "tab\t.gguf", "${PORT}.gguf", "a${x.gguf", "sep\u2028.gguf", os.fsdecode(b"bad\xff.gguf")],
+    [
+        "two\nlines.gguf",
+        "tab\t.gguf",
+        "back\\slash.gguf",
+        "${PORT}.gguf",
+        "a${x.gguf",
+        "sep\u2028.gguf",
+        os.fsdecode(b"bad\xff.gguf"),
+    ],
 )
 def test_hostile_names_are_reported_and_left_out(tmp_path: Path, name: str) -> None:
     put(tmp_path, name)

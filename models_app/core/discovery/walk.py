@@ -179,7 +179,8 @@ class _Walk:
         self.cache_commits[folder.path] = commit
 
     def _is_safe(self, entry: os.DirEntry[str]) -> bool:
-        reason = unsafe_reason(entry.name)
+        # Commands are written with forward slashes, so a backslash inside a name would lead elsewhere.
+        reason = unsafe_reason(entry.name) or ("the name contains a backslash" if "\\" in entry.name else "")
         if reason:
             self._note("unsafe-name", entry.path, f"left out: {reason}")
         return not reason
