@@ -26,6 +26,7 @@ pages = [
     path("models/<int:pk>/preview/", model_detail.model_preview, name="model-preview"),
     path("models/<int:pk>/files/", model_files.model_files, name="model-files"),
     path("models/<int:pk>/files/read/", model_files.model_reread, name="model-reread"),
+    path("models/<int:pk>/forget/", model_files.model_forget, name="model-forget"),
     path("issues/", issues.issue_list, name="issue-list"),
     path("hosts/", hosts.host_list, name="host-list"),
     path("hosts/<slug:slug>/", hosts.host_show, name="host-show"),

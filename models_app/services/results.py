@@ -96,6 +96,8 @@ def finish_scan(*, job: Job, data: dict[str, Any], partial: bool) -> dict[str, A
         "models": untrusted.integer(data.get("models", 0), "models", 0, 1 << 30),
         "files": untrusted.integer(data.get("files", 0), "files", 0, 1 << 40),
         "new": Row.objects.filter(host=job.host, last_scan=job, first_seen_at__gte=job.created_at).count(),
+        "changed": job.result.get("changed", 0),
+        "back": job.result.get("back", 0),
         "missing": 0,
         "offline": 0,
     }

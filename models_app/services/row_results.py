@@ -33,12 +33,15 @@ def store_rows(job: Job, found: Collection[catalog.Row]) -> None:
     known = {row.path: row for row in Row.objects.filter(host=job.host, path__in=paths)}
     now = timezone.now()
     rows, before = [], {}
+    changed = back = 0
     for core in found:
         row = known.get(core.full_path)
         if row is None:
             row = Row(host=job.host, state_since=now, first_seen_at=now, served_id=core.id, last_scan=job)
         else:
             before[row.pk] = _image(row)
+            changed += (row.size_bytes, row.mtime_ns) != (core.size_bytes, core.mtime_ns)
+            back += row.state in (Row.State.MISSING, Row.State.OFFLINE)
         for name, value in convert.row_columns(core).items():
             if name != "served_id":
                 setattr(row, name, value)
@@ -48,6 +51,12 @@ def store_rows(job: Job, found: Collection[catalog.Row]) -> None:
     Row.objects.bulk_create([row for row in rows if row.pk is None])
     _save_changed(rows, before)
     Row.objects.filter(pk__in=before).update(last_scan=job)
+    _count(job, changed=changed, back=back)
+
+
+def _count(job: Job, **counts: int) -> None:
+    """Added up over the batches of a scan; the receiver of reports saves the job."""
+    job.result = {**job.result, **{name: job.result.get(name, 0) + count for name, count in counts.items()}}
 
 
 def link_headers(job: Job) -> None:

@@ -86,6 +86,18 @@ def remove_root(*, root: Root, actor: Actor) -> int:
     return count
 
 
+def forget_row(*, row: Row, actor: Actor) -> None:
+    """Forget a model whose files are gone or out of reach. Its overrides stay, as they do for a removed folder."""
+    require(actor.user, Level.EDIT)
+    with transaction.atomic():
+        held = Row.objects.select_for_update().select_related("host").get(pk=row.pk)
+        if held.state not in (Row.State.MISSING, Row.State.OFFLINE):
+            raise Refused("This model is on disk: the next scan would only find it again.")
+        record(actor, "model.forget", subject=held, host_slug=held.host.slug, changes={"path": [held.path, None]})
+        HeaderFacts.objects.filter(host=held.host, path=held.path).delete()
+        held.delete()
+
+
 def start_scan(*, host: Host, actor: Actor, fresh: Sequence[str] = ()) -> Started:
     """Queue a scan of all roots of a host. The files `fresh` are read again even where nothing has changed."""
     if actor.user is not None:

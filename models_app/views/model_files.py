@@ -5,14 +5,17 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from models_app import selectors, services
+from models_app.models import Row
 from models_app.pages.file_page import fact_rows, file_rows, read_note
 from models_app.pages.model_head import model_head, model_notes
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.http import Request, go_to, page
+
+AWAY = (Row.State.MISSING, Row.State.OFFLINE)
 
 
 @require_safe
@@ -32,6 +35,7 @@ def model_files(request: Request, pk: int) -> HttpResponse:
         "hidden_facts": len(detail.facts) - len(facts),
         "read_note": read_note(detail),
         "may_reread": may(request.user, Level.OPERATE),
+        "may_forget": detail.row.state in AWAY and may(request.user, Level.EDIT),
     }
     return page(request, "models/model_files.html", context)
 
@@ -44,3 +48,15 @@ def model_reread(request: Request, pk: int) -> HttpResponse:
     if not started.created:
         messages.info(request, "This is already queued or running.")
     return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.EDIT)
+def model_forget(request: Request, pk: int) -> HttpResponse:
+    """Asks first: GET is the question, POST the answer. Only for what a scan did not find."""
+    row = selectors.get_row(pk)
+    if request.method == "POST":
+        services.forget_row(row=row, actor=actor_of(request))
+        messages.success(request, f"{row.served_id} is forgotten.")
+        return go_to(request, reverse("models:model-list"))
+    return page(request, "models/model_forget.html", {"row": row, "is_away": row.state in AWAY})

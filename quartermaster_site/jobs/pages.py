@@ -31,6 +31,8 @@ _RESULTS = (
     ("models", "Models", True),
     ("files", "Files", True),
     ("new", "New", False),
+    ("changed", "Changed", False),
+    ("back", "Back again", False),
     ("missing", "Missing", False),
     ("offline", "Offline", False),
     ("devices", "Devices", True),

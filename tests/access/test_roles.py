@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from models_app.models import Row
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.jobs.models import Job
 
@@ -31,11 +32,16 @@ READ = [
     "/jobs/{job}/panel/",
     "/account/",
 ]
-ASK = {"/hosts/local/folders/{root}/remove/": ADMIN, "/config/local/{revision}/write/": OPERATOR}
+ASK = {
+    "/models/{model}/forget/": EDITOR,
+    "/hosts/local/folders/{root}/remove/": ADMIN,
+    "/config/local/{revision}/write/": OPERATOR,
+}
 """Pages that ask before they change something."""
 CHANGE = {
     "/models/{model}/preview/": (VIEWER, {}),
     "/models/{model}/files/read/": (OPERATOR, {}),
+    "/models/{model}/forget/": (EDITOR, {}),
     "/hosts/local/scan/": (OPERATOR, {}),
     "/hosts/local/probe/": (OPERATOR, {}),
     "/hosts/local/plan/": (OPERATOR, {}),
@@ -108,6 +114,8 @@ def test_changes_need_their_role(client_of, installation, path, role):
     needed, data = CHANGE[path]
     if path.endswith("/cancel/") and role in (OPERATOR, EDITOR):
         pytest.skip("their own jobs only: tests/jobs/test_cancel_and_retry.py")
+    if path.endswith("/forget/"):
+        Row.objects.update(state=Row.State.MISSING)
     before = AuditEntry.objects.exclude(action__startswith="sign-").count()
     response = client_of(role).post(path.format(**installation), data)
     if ROLES.index(role) >= ROLES.index(needed):
