@@ -7,6 +7,7 @@ argument is answered in a fraction of a second. Exit codes: 0 done, 1 a file fai
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
@@ -35,8 +36,30 @@ def data_folder(environ: dict[str, str] | os._Environ[str]) -> Path:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; every expected failure becomes a sentence on standard error."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_missing_streams()
     if not words or words[0] not in VERBS:
         return _usage(words)
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+        return code
+    except UsageError as error:
+        return _failed(words[0], str(error), 2)
+    except QuartermasterError as error:
+        return _failed(words[0], str(error), 1)
+    except BrokenPipeError:
+        _discard_output()
+        return 1
+    except OSError as error:
+        _discard_output()
+        place = f"{error.filename}: " if error.filename else "the answer cannot be written: "
+        return _failed(words[0], f"{place}{error.strerror or error}", 1)
+    except KeyboardInterrupt:
+        _discard_output()
+        return 130
+
+
+def _run(words: Sequence[str]) -> int:
     module = importlib.import_module(f"models_app.core.verbs.{words[0]}")
     parser = argparse.ArgumentParser(prog=f"quartermaster {words[0]}", description=VERBS[words[0]])
     module.add_arguments(parser)
@@ -48,20 +71,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         progress=sys.stderr.isatty(),
         platform="windows" if os.name == "nt" else "darwin" if sys.platform == "darwin" else "linux",
     )
-    try:
-        options = parser.parse_args(words[1:])
-        return int(module.run(options, environment))
-    except UsageError as error:
-        print(f"quartermaster {words[0]}: {error}", file=sys.stderr)
-        return 2
-    except QuartermasterError as error:
-        print(f"quartermaster {words[0]}: {error}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
+    return int(module.run(parser.parse_args(words[1:]), environment))
+
+
+def _failed(verb: str, sentence: str, code: int) -> int:
+    with contextlib.suppress(OSError):
+        print(f"quartermaster {verb}: {sentence}", file=sys.stderr)
+    return code
+
+
+def _open_missing_streams() -> None:
+    """A stream that the caller closed swallows what is written; left closed, the next file opened would be it."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for the rest of the process
+
+
+def _discard_output() -> None:
+    """Nothing more is written at exit to a standard output that takes nothing."""
+    with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except KeyboardInterrupt:
-        return 130
 
 
 def _usage(words: list[str]) -> int:
