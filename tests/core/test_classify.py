@@ -131,3 +131,9 @@ def test_spawn_arguments() -> None:
     with pytest.raises(UsageError):
         spawn_arguments(["a"], True, None)
     assert config_file_name("../..").startswith("model-")
+
+
+def test_a_file_of_another_program_is_never_a_chat_model() -> None:
+    found = classify("whisper-large-v3-Q5_0.gguf", Header(architecture="whisper"))
+    assert found.model_class == SKIPPED
+    assert "Whisper" in found.reason

@@ -14,7 +14,7 @@ from models_app.core.classes.decision import DECISION
 from models_app.core.classes.embedding import EMBEDDING
 from models_app.core.classes.hf import HF
 from models_app.core.classes.image import IMAGE
-from models_app.core.classes.llm import LLM, classifier_reason
+from models_app.core.classes.llm import LLM, unservable_reason
 from models_app.core.classes.registry import IGNORED, SKIPPED, Classification, ModelClass
 from models_app.core.classes.sam import SAM
 from models_app.core.classes.three_d import THREE_D
@@ -44,7 +44,7 @@ def classify(file_name: str, header: Header | None = None) -> Classification:
     if not_a_model:
         return Classification(IGNORED, not_a_model)
     for model_class in CLASSES:
-        if model_class is LLM and (reason := classifier_reason(header)):
+        if model_class is LLM and (reason := unservable_reason(header)):
             return Classification(SKIPPED, reason)
         if reason := model_class.match(file_name, header):
             return Classification(model_class.slug, reason)

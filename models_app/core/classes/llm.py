@@ -6,9 +6,19 @@ from models_app.core.catalog import Header
 from models_app.core.classes.registry import ModelClass
 
 
-def classifier_reason(header: Header | None) -> str:
-    """Why llama-server cannot serve this header: a classifier head, or attention that sees the future."""
-    if header is None or header.pooling_type > 0 or header.decision_type:
+FOREIGN_ARCHITECTURES = {
+    "whisper": "a Whisper transcription model; no engine here serves it",
+}
+"""GGUF files of other programs, which llama-server refuses to load."""
+
+
+def unservable_reason(header: Header | None) -> str:
+    """Why llama-server cannot serve this header: another program's, a classifier, or attention that sees the future."""
+    if header is None:
+        return ""
+    if foreign := FOREIGN_ARCHITECTURES.get(header.architecture.strip().lower()):
+        return foreign
+    if header.pooling_type > 0 or header.decision_type:
         return ""
     if header.classifier_head:
         return "a classifier (it has output labels); llama-server cannot serve it"
