@@ -5,7 +5,6 @@ from __future__ import annotations
 from models_app.core.catalog import Header
 from models_app.core.classes.registry import ModelClass
 
-
 FOREIGN_ARCHITECTURES = {
     "whisper": "a Whisper transcription model; no engine here serves it",
 }
