@@ -115,7 +115,6 @@ HOSTILE_NAMES = [
     'quote".gguf',
     "single'.gguf",
     "blank in the name.gguf",
-    "back\\slash.gguf",
     "hash # mark.gguf",
     "colon: [x], {y}.gguf",
     "-dash.gguf",
@@ -123,7 +122,7 @@ HOSTILE_NAMES = [
     "percent%20.gguf",
     "dollar$x.gguf",
 ]
-REFUSED_NAMES = ["line\nbreak.gguf", "macro${PORT}.gguf", "env${env.HOME}.gguf", "tab\t.gguf"]
+REFUSED_NAMES = ["back\\slash.gguf", "line\nbreak.gguf", "macro${PORT}.gguf", "env${env.HOME}.gguf", "tab\t.gguf"]
 
 
 def test_hostile_names(shelf, tmp_path):
@@ -149,7 +148,7 @@ def test_hostile_names(shelf, tmp_path):
         assert "unreadable header" in reasons["broken.gguf"]
         config = load.load(text).value
         arguments = {word for fields in config["models"].values() for word in words_of(fields["cmd"])}
-        assert {str(models / name).replace("\\", "/") for name in HOSTILE_NAMES} <= arguments
+        assert {str(models / name) for name in HOSTILE_NAMES} <= arguments
         assert text.count("${") == len(HOSTILE_NAMES)
         assert load_config(dialect, text, {}).loads
         assert text.count("# SKIPPED") == len(reasons)
