@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from models_app.core.catalog import Header
@@ -97,6 +99,7 @@ class TestCache:
 
     def test_a_header_without_lengths_has_no_line(self):
         assert kv_line(header(8, block_count=32), "f16", "f16") is None
+        assert kv_line(replace(LLAMA, block_count=10**9), "f16", "f16") is None
 
     def test_no_room_no_window(self):
         assert KvLine(1e-5, 0.1).max_ctx(0.1) == 0

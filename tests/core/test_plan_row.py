@@ -13,7 +13,7 @@ from gpus_app.core.gpu_set import GpuDevice, GpuSet
 from models_app.core.catalog import Header, Plan, Row
 from models_app.core.plans import plan_row
 from models_app.core.settings import BackendEntry, Override, Settings, Variant
-from models_app.core.units import GIB, from_gib
+from models_app.core.units import GIB, MIB, from_gib
 from tests.core.search_cases import MODELS
 
 ALL_MODELS = (*MODELS, "qwen25-0.5b-f16", "lfm2-1.2b-q8_0", "deepseek-r1-671b-ud_iq3", "mixtral-8x7b-q4_0")
@@ -135,6 +135,25 @@ class TestReasons:
         found = plan(zoo_header("deepseek-r1-671b-ud_iq3"), budget_of([24], 64))
         assert found.verdict == "over"
         assert "ram-exceeded" in kinds(found)
+        assert "context limited by RAM budget 64.0 GiB" in found.reasons[0].text
+        assert found.suggestions[0].startswith("Fits with ")
+        assert found.suggestions[0].endswith(" GiB more RAM.")
+
+    def test_sentences_hold_for_what_they_are_said_of(self, zoo_header):
+        stepped = plan(zoo_header("lfm2-1.2b-q8_0"), budget_of([24]))
+        assert stepped.reasons[0].text == "Window of 126,976 tokens, the trained length of 128,000 in steps of 4,096."
+        one = plan(zoo_header("llama31-8b-q4_k_m"), budget_of([24]), Override(custom_args="-c 1"))
+        assert one.reasons[0].text == "Window of 1 token, pinned by you."
+        quantised = plan(zoo_header("llama31-8b-q4_k_m"), budget_of([8]))
+        expected = "Cache in q8_0: in f16 less of the model would fit on the GPU or the window would be shorter."
+        assert quantised.reasons[1].text == expected
+        in_ram = plan(zoo_header("granite33-8b-q5_k_m"), budget_of([], 9))
+        assert in_ram.reasons[1].text == "Cache in q8_0: in f16 the window would be shorter."
+        only = plan(zoo_header("codestral-mamba-7b-q8_0"), budget_of([24]))
+        assert only.reasons[1].text == "Cache in f16: a smaller type does not work here or would save nothing."
+        split = plan(zoo_header("glm45-air-ud_q2"), budget_of([8], 64))
+        assert "layers on the GPU" in split.reasons[2].text
+        assert "attention stays on the GPU" not in split.reasons[2].text
 
     def test_nothing_fits_on_the_card(self, zoo_header):
         found = plan(zoo_header("qwen25-32b-q4_k_m"), budget_of([0.9], 64))
@@ -155,14 +174,48 @@ class TestReasons:
     def test_more_memory_is_proposed(self, zoo_header):
         found = plan(zoo_header("gpt-oss-20b-mxfp4"), budget_of([12]))
         assert any("more VRAM everything would be on the GPU" in text for text in found.suggestions)
-        assert any("fewer of context" in text for text in found.suggestions)
+        assert any("less of context" in text for text in found.suggestions)
 
     def test_a_pin_that_holds_it_back_is_named(self, zoo_header):
         found = plan(zoo_header("llama31-8b-q4_k_m"), budget_of([24]), Override(custom_args="-ngl 10"))
         assert found.suggestions[0] == "Without the pinned placement everything would be on the GPU."
 
 
+class TestDrafting:
+    def test_every_drafted_token_asks_for_a_row_of_logits(self, zoo_header):
+        """Measured with llama-server 11434 on a CPU: gemma3 1B at 32,768 tokens reserves 109.28 MiB with ngram-mod."""
+        header = zoo_header("gemma3-1b-q8_0")
+        found = plan(header, budget_of([], 64))
+        (compute,) = (term for term in found.terms if term.key == "compute")
+        assert 109.27 < compute.ram_bytes / MIB < 112
+        quiet = plan(header, budget_of([], 64), Override(spec="none"))
+        (compute,) = (term for term in quiet.terms if term.key == "compute")
+        assert abs(compute.ram_bytes / MIB - 84.77) < 0.02
+
+    def test_the_projection_is_that_of_project_all_the_same(self, zoo_header):
+        header = zoo_header("gemma3-1b-q8_0")
+        drafting, quiet = (plan(header, budget_of([24]), Override(spec=spec)) for spec in ("ngram-mod", "none"))
+        assert drafting.projection == quiet.projection
+        assert drafting.est_vram_bytes > quiet.est_vram_bytes
+
+
 class TestPins:
+    @pytest.mark.parametrize(
+        ("text", "pair"),
+        [
+            ("-ctk q4_0 -ctv q8_0", ("q4_0", "q8_0")),
+            ("-ctk iq4_nl", ("iq4_nl", "iq4_nl")),
+            ("-ctv q8_0", ("q8_0", "q8_0")),
+            ("-ctk q9", ("f16", "f16")),
+        ],
+    )
+    def test_the_cache_types_of_a_text_are_those_that_run(self, zoo_header, text, pair):
+        found = plan(zoo_header("llama31-8b-q4_k_m"), budget_of([40]), Override(custom_args=text))
+        assert (found.placement.type_k, found.placement.type_v) == pair
+        if pair[0] != "f16":
+            assert (flag(found, "-ctk"), flag(found, "-ctv")) == pair
+        assert any("fast attention kernel" in warning for warning in found.warnings) == (pair[0] != pair[1])
+
     def test_a_field_is_rounded_and_text_is_exact(self, zoo_header):
         header, budget = zoo_header("llama31-8b-q4_k_m"), budget_of([40])
         assert plan(header, budget, Override(ctx=5000)).placement.ctx_tokens == 4096

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from models_app.core.catalog import Header
 from models_app.core.planning.checkpoints import resolve_checkpoints
 from models_app.core.planning.kv_types import LAUNCHABLE_TYPES, element_bytes
+from models_app.core.readers.weights import MAX_BLOCKS
 from models_app.core.units import GIB
 
 WINDOW_STEP = 4096
@@ -66,8 +67,11 @@ def is_recurrent(header: Header) -> bool:
 
 
 def kv_line(header: Header, type_k: str, type_v: str) -> KvLine | None:
-    """The line of a model, None where its header lacks the dimensions."""
-    if min(header.block_count, header.head_count_kv, header.key_length, header.value_length) <= 0:
+    """The line of a model, None where its header lacks the dimensions or claims an absurd number of layers."""
+    if (
+        header.block_count > MAX_BLOCKS
+        or min(header.block_count, header.head_count_kv, header.key_length, header.value_length) <= 0
+    ):
         return None
     bytes_k, bytes_v = element_bytes(type_k), element_bytes(type_v)
     row_bytes = header.key_length * bytes_k + header.value_length * bytes_v

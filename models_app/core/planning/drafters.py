@@ -11,6 +11,16 @@ AUTO_PLAIN = "ngram-mod"
 
 _KIND_OF_ELEMENT = {MTP: "mtp", DFLASH: "dflash"}
 
+_NGRAM_LENGTHS = {
+    "none": 0,
+    "ngram-mod": 64,
+    "ngram-cache": 8,
+    "ngram-simple": 48,
+    "ngram-map-k": 48,
+    "ngram-map-k4v": 48,
+}
+"""Longest draft of the elements that need no model, as llama-server has it without their own flags."""
+
 _SNAPSHOT_ELEMENTS = frozenset({MTP, DFLASH, "draft-eagle3", "eagle3", "dflash", "draft-dspark", "dspark"})
 _SNAPSHOT_ARCHITECTURES = frozenset(
     {
@@ -56,6 +66,16 @@ def draft_length(spec: str, explicit: int = 0) -> int:
     if explicit > 0:
         return explicit
     return 5 if DFLASH in spec_chain(spec) else 2
+
+
+def longest_draft(spec: str, draft_tokens: int, ngram_tokens: int = 0) -> int:
+    """Tokens that any element of the chain may draft at once: llama-server asks for so many more rows of logits.
+
+    `draft_tokens` is the value of `--spec-draft-n-max`, `ngram_tokens` that of `--spec-ngram-map-k4v-size-m` (0 for
+    the server's own).
+    """
+    lengths = {**_NGRAM_LENGTHS, "ngram-map-k4v": ngram_tokens or _NGRAM_LENGTHS["ngram-map-k4v"]}
+    return max((lengths.get(element, draft_tokens) for element in spec_chain(spec)), default=0)
 
 
 def draft_file_attaches(spec: str, draft_kind: str) -> bool:

@@ -11,9 +11,11 @@ from models_app.core.planning.model_facts import ModelTable
 CACHE_TYPES = (*LAUNCHABLE_TYPES, "iq4_nl")
 """What the server's parser takes; `kv_types` says which of them a plan may choose."""
 QUANT_BLOCK = 32
+LEAST_SHARES = 1e-30
+"""Shares are single-precision numbers; smaller ones are 0 there."""
 MAX_SLOTS = 256
 MAX_DEVICES = 16
-MAX_TOKENS = 1 << 31
+MAX_TOKENS = (1 << 31) - 1
 
 
 def knob_problem(launch: Launch) -> str:
@@ -61,9 +63,9 @@ def _split_problem(launch: Launch) -> str:
     if not shares:
         return ""
     if len(shares) != launch.devices:
-        return f"tensor-split has {len(shares)} shares for {launch.devices} devices"
+        return f"tensor-split needs one share for each device ({launch.devices}), not {len(shares)}"
     if not all(math.isfinite(share) and 0 <= share < 1e30 for share in shares):
         return "tensor-split shares must be numbers from 0 up"
-    if sum(shares) <= 0:
+    if sum(shares) < LEAST_SHARES:
         return "tensor-split needs one share above 0"
     return ""

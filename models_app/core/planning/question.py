@@ -74,6 +74,7 @@ class Question:
     swa_full: bool = False
     rollback_snapshots: int = 0
     draft_tokens: int = 0
+    """Longest draft of the chain (`drafters.longest_draft`)."""
     outputs: str = "server"
 
     @property
@@ -107,9 +108,9 @@ class Answer:
     placement: Placement
     launch: Launch
     projection: Projection
-    """Llama.cpp's own figures, as `project` gives them for this launch."""
+    """Llama.cpp's own figures, as `project` gives them for this placement: without drafts."""
     loads: tuple[MemoryUse, ...]
-    """Per device, with what a CUDA device adds and the safety factor."""
+    """Per device, with what a CUDA device adds, what drafting needs, and the safety factor."""
     host: MemoryUse
     growing_bytes: int
     """What the room's growing term came to."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from models_app.core.catalog import Reason
 from models_app.core.planning.launch_plan import OVER, UNKNOWN, PlannedLaunch
+from models_app.core.planning.question import WINDOW_STEP
 from models_app.core.planning.table import ModelTable
 from models_app.core.units import GIB
 
@@ -19,7 +20,8 @@ def reasons_of(table: ModelTable, planned: PlannedLaunch) -> tuple[Reason, ...]:
 
 def _window(planned: PlannedLaunch) -> Reason:
     answer, asked = planned.answer, planned.wishes.question
-    ctx = f"Window of {answer.placement.ctx_tokens:,} tokens"
+    tokens = answer.placement.ctx_tokens
+    ctx = f"Window of {tokens:,} token{'s' if tokens > 1 else ''}"
     if asked.slots > 1:
         ctx += f" for each of {asked.slots} slots"
     trained = f"{asked.ceiling_tokens:,}"
@@ -28,7 +30,8 @@ def _window(planned: PlannedLaunch) -> Reason:
         case "pinned":
             return Reason("ctx-pinned", f"{ctx}, pinned by you.")
         case "trained":
-            return Reason("ctx-trained", f"{ctx}, the trained length.")
+            stepped = "" if tokens == asked.ceiling_tokens else f" of {trained} in steps of {WINDOW_STEP:,}"
+            return Reason("ctx-trained", f"{ctx}, the trained length{stepped}.")
         case "ladder":
             return Reason("ctx-ladder-top", f"{ctx}, the top of the context ladder (the model allows {trained}).")
         case "ram":
@@ -47,12 +50,18 @@ def _cache(planned: PlannedLaunch) -> Reason:
     answer, asked, pinned = planned.answer, planned.wishes.question, planned.wishes.pinned
     pair = answer.pair
     if "kv" in pinned:
-        return Reason("kv-pinned", f"Cache in {pair.k}, pinned by you.")
+        types = pair.k if pair.k == pair.v else f"{pair.k} and {pair.v}"
+        return Reason("kv-pinned", f"Cache in {types}, pinned by you.")
     if answer.stepped_down:
-        wanted = asked.ctx if asked.ctx is not None else asked.wanted_tokens
-        text = f"Cache in {pair.k}: with {asked.kv_pairs[0].k} less of the model or of {wanted:,} tokens would fit."
-        return Reason("kv-stepped-down", text)
-    return Reason("kv-full", f"Cache in {pair.k}: the wanted window fits without a smaller type.")
+        lost = [] if planned.on_cpu else ["less of the model would fit on the GPU"]
+        lost += [] if asked.ctx is not None else ["the window would be shorter"]
+        text = " or ".join(lost) or "it would not fit into RAM"
+        return Reason("kv-stepped-down", f"Cache in {pair.k}: in {asked.kv_pairs[0].k} {text}.")
+    if len(asked.kv_pairs) == 1:
+        return Reason("kv-only", f"Cache in {pair.k}: a smaller type does not work here or would save nothing.")
+    if answer.fits and answer.placement.ctx_tokens >= asked.wanted_tokens:
+        return Reason("kv-full", f"Cache in {pair.k}: the wanted window fits without a smaller type.")
+    return Reason("kv-full", f"Cache in {pair.k}: a smaller type would not make the difference.")
 
 
 def _placement(table: ModelTable, planned: PlannedLaunch) -> Reason:
@@ -65,13 +74,14 @@ def _placement(table: ModelTable, planned: PlannedLaunch) -> Reason:
         return Reason("placed-in-ram", "Everything in RAM: there is no GPU to plan for.")
     if layers > table.blocks and not (step.cpu_moe_layers and table.is_moe):
         return Reason("placed-on-gpu", f"All {table.blocks} layers and the output on the GPU{by_you}.")
-    parts = [] if layers > table.blocks else [f"{layers} of {table.blocks + 1} layers on the GPU, the rest in RAM"]
+    whole = layers > table.blocks
+    parts = [] if whole else [f"{layers} of {table.blocks + 1} layers on the GPU, the rest in RAM"]
     if step.cpu_moe_layers and table.is_moe:
         moved = sum(1 for block in table.expert_blocks if block < step.cpu_moe_layers)
-        parts.append(f"the experts of {moved} of {len(table.expert_blocks)} layers in RAM, attention stays on the GPU")
+        attention = ", attention stays on the GPU" if whole else ""
+        parts.append(f"the experts of {moved} of {len(table.expert_blocks)} layers in RAM{attention}")
     text = "; ".join(parts)
-    kind = "experts-in-ram" if layers > table.blocks else "layers-in-ram"
-    return Reason(kind, f"{text[0].upper()}{text[1:]}{by_you}.")
+    return Reason("experts-in-ram" if whole else "layers-in-ram", f"{text[0].upper()}{text[1:]}{by_you}.")
 
 
 def _devices(planned: PlannedLaunch) -> Reason | None:
@@ -111,4 +121,4 @@ def _ram(planned: PlannedLaunch) -> Reason | None:
 
 def gib(size_bytes: int) -> str:
     """A size as people read it in a sentence."""
-    return f"{size_bytes / GIB:.1f} GiB"
+    return f"{size_bytes / GIB:,.1f} GiB"

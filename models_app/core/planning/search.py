@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from models_app.core.catalog import Placement
+from models_app.core.catalog import Launch, Placement, Projection
 from models_app.core.planning.classic_placement import ALL_LAYERS
 from models_app.core.planning.fitting import Fitter
 from models_app.core.planning.kv_types import KvPair
 from models_app.core.planning.projection import project
-from models_app.core.planning.question import WINDOW_STEP, Answer, Question, Room, Step
+from models_app.core.planning.question import WINDOW_STEP, Answer, Question, Room, Step, stepped
 from models_app.core.planning.table import ModelTable
 
 Policy = Callable[[Fitter, KvPair, list[Step]], Answer]
@@ -85,7 +85,7 @@ def _free(fitter: Fitter, pair: KvPair, ladder: list[Step]) -> Answer:
     best = ladder[0]
     reached = fitter.longest(pair, best, min(WINDOW_STEP, top), top)
     if reached >= wanted or (reached and not fitter.table.is_moe) or (reached and len(ladder) == 1):
-        return _answer(fitter, pair, best, reached, _limit(asked, reached))
+        return _answer(fitter, pair, best, reached, _limit(asked, reached, _too_full(fitter, pair, best, reached)))
     if fitter.table.is_moe:
         return _with_experts_in_ram(fitter, pair, ladder)
     return _with_layers_in_ram(fitter, pair, ladder)
@@ -129,7 +129,7 @@ def _grown(fitter: Fitter, pair: KvPair, step: Step, ctx_tokens: int) -> Answer:
     """A longer window for free: what is left over with this placement."""
     asked = fitter.question
     reached = fitter.longest(pair, step, ctx_tokens, asked.top_tokens) or ctx_tokens
-    return _answer(fitter, pair, step, reached, _limit(asked, reached))
+    return _answer(fitter, pair, step, reached, _limit(asked, reached, _too_full(fitter, pair, step, reached)))
 
 
 def _shortest(fitter: Fitter, pair: KvPair, step: Step) -> Answer:
@@ -191,7 +191,7 @@ def _answer(fitter: Fitter, pair: KvPair, step: Step, ctx_tokens: int, limit: st
     return Answer(
         placement=placement,
         launch=launch,
-        projection=project(fitter.table, launch) if room.adjusts else trial.use,
+        projection=_plain(fitter, launch) if room.adjusts or launch.draft_tokens else trial.use,
         loads=trial.loads,
         host=trial.use.host,
         growing_bytes=trial.growing_bytes,
@@ -200,6 +200,17 @@ def _answer(fitter: Fitter, pair: KvPair, step: Step, ctx_tokens: int, limit: st
         fits=trial.fits,
         limit=limit,
     )
+
+
+def _plain(fitter: Fitter, launch: Launch) -> Projection:
+    """The launch as `project` sees it, which knows of no drafts."""
+    return project(fitter.table, replace(launch, draft_tokens=0))
+
+
+def _too_full(fitter: Fitter, pair: KvPair, step: Step, reached: int) -> str:
+    """What keeps the window from being one step longer."""
+    longer = fitter.trial(min(stepped(reached + WINDOW_STEP), fitter.question.top_tokens), pair, step)
+    return "ram" if longer.fits_devices and not longer.fits else "vram"
 
 
 def _limit(asked: Question, reached: int, otherwise: str = "vram") -> str:

@@ -27,19 +27,25 @@ def _for_more_on_the_gpu(planned: PlannedLaunch, fitter: Fitter) -> list[str]:
     answer, budget = planned.answer, planned.wishes.budget
     if budget.device_bytes and fitter.trial(answer.placement.ctx_tokens, answer.pair, _everything(fitter)).fits:
         return ["Without the pinned placement everything would be on the GPU."]
-    return [_more_memory(planned, fitter), _shorter_window(planned, fitter)]
+    return [_more_ram(planned), _more_memory(planned, fitter), _shorter_window(planned, fitter)]
 
 
 def _everything(fitter: Fitter) -> Step:
     return Step(fitter.all_layers, 0)
 
 
+def _more_ram(planned: PlannedLaunch) -> str:
+    """What this very plan lacks in RAM."""
+    cap = planned.wishes.budget.ram_bytes
+    missing = planned.est_ram_bytes - cap
+    return f"Fits with {gib(missing)} more RAM." if cap and missing > 0 else ""
+
+
 def _more_memory(planned: PlannedLaunch, fitter: Fitter) -> str:
     """How much more would hold the whole model at the same window."""
     budget, answer = planned.wishes.budget, planned.answer
     if not budget.device_bytes:
-        missing = planned.est_ram_bytes - budget.ram_bytes
-        return f"Fits with {gib(missing)} more RAM." if budget.ram_bytes and missing > 0 else ""
+        return ""
     trial = fitter.trial(answer.placement.ctx_tokens, answer.pair, _everything(fitter))
     held = sum(device.total_bytes for device in trial.loads) + trial.growing_bytes
     missing = held - sum(planned.room.device_bytes)
@@ -59,7 +65,7 @@ def _shorter_window(planned: PlannedLaunch, fitter: Fitter) -> str:
     if not reached:
         return ""
     saved = _context_bytes(planned) * (now - reached) // now
-    return f"Fits on the GPU with {gib(saved)} fewer of context: at {reached:,} tokens."
+    return f"Fits on the GPU with {gib(saved)} less of context, at {reached:,} tokens."
 
 
 def _longer_window(planned: PlannedLaunch, fitter: Fitter) -> str:

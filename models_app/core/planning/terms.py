@@ -69,9 +69,20 @@ def _how_compute(table: ModelTable, wishes: Wishes, answer: Answer) -> str:
     )
     plain = sum(device.compute_bytes for device in answer.projection.devices)
     extra = sum(device.compute_bytes for device in answer.loads) - plain
-    if extra > 0 and answer.loads:
-        text += f"; {extra / MIB:,.0f} MiB of it for what a {wishes.budget.runtime.upper()} device adds"
+    if extra >= MIB // 2:
+        text += f"; {extra / MIB:,.0f} MiB of it for {_extra_causes(wishes, answer)}"
     return f"{text}."
+
+
+def _extra_causes(wishes: Wishes, answer: Answer) -> str:
+    causes = []
+    if wishes.budget.runtime in ("cuda", "rocm"):
+        causes.append(f"what a {wishes.budget.runtime.upper()} device adds")
+    if answer.launch.draft_tokens:
+        causes.append(f"logits of {answer.launch.draft_tokens:,} drafted tokens")
+    if wishes.compute_factor > 1:
+        causes.append("your safety factor")
+    return ", ".join(causes)
 
 
 def _projector(wishes: Wishes) -> MemoryTerm | None:

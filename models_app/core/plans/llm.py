@@ -18,6 +18,7 @@ from models_app.core.planning.drafters import (
     draft_file_attaches,
     draft_length,
     effective_spec,
+    longest_draft,
     rollback_snapshots,
     uses_baked_head,
 )
@@ -127,7 +128,7 @@ def _question(model: Model, pinned: Pinned, spec: str) -> Question:
         flash_attn=own.flash_attn != "off",
         swa_full=own.swa_full,
         rollback_snapshots=rollback_snapshots(header.architecture, spec, draft_tokens),
-        draft_tokens=draft_tokens,
+        draft_tokens=longest_draft(spec, draft_tokens, own.spec_ngram_size_m),
         outputs=model.outputs,
     )
 

@@ -9,12 +9,14 @@ from models_app.core.launch.ownership import custom_text
 from models_app.core.launch.pins import AUTO_LAYERS, Pins, pin_override, read_pins, slot_window
 from models_app.core.planning.batch import slot_count
 from models_app.core.planning.kv_types import KvPair, valid_kv_pair
+from models_app.core.planning.launch_check import CACHE_TYPES
 from models_app.core.planning.question import stepped
 from models_app.core.planning.rope import rope_ceiling
 from models_app.core.plans.text_knobs import TextKnobs, read_text_knobs
 from models_app.core.settings import Override
 
 _CEILING = "The wanted window of {wanted:,} tokens is more than the model's {ceiling:,}; RoPE scaling would lift that."
+_MIXED = "K in {k} and V in {v}: most builds have no fast attention kernel for such a pair."
 _BEYOND = "The launch text asks for {wanted:,} tokens a slot, more than the model's {ceiling:,}."
 
 
@@ -43,12 +45,14 @@ def pinned_of(header: Header, override: Override, devices: int, fleet_kv_type: s
     slots = slot_count(pins.parallel, own.parallel)
     ctx, ceiling, warnings = _window(header, own, pins, slots)
     gpu_layers, cpu_moe = _placement(header, own, pins)
-    pair = _pair(own, fleet_kv_type)
+    pair = _text_pair(pins) or _pair(own, fleet_kv_type)
     text = read_text_knobs(custom_text(override))
     own = _with_text(own, text)
     split = split_of(own.tensor_split, devices)
     if pins.parallel is not None and pins.parallel > slots:
         warnings.append(f"The launch text asks for {pins.parallel:,} slots; plans go up to {slots}.")
+    if pair is not None and pair.k != pair.v:
+        warnings.append(_MIXED.format(k=pair.k, v=pair.v))
     if own.override_tensor.strip():
         warnings.append("Tensors are moved by -ot; the estimate does not follow that.")
     given = {
@@ -124,6 +128,12 @@ def _placement(header: Header, own: Override, pins: Pins) -> tuple[int | None, i
     if cpu_moe is not None and gpu_layers is None:
         gpu_layers = blocks + 1
     return gpu_layers, cpu_moe
+
+
+def _text_pair(pins: Pins) -> KvPair | None:
+    """The pair that a launch text runs, a mixed one too; a side that it leaves open follows the other."""
+    k, v = pins.kv_k or pins.kv_v, pins.kv_v or pins.kv_k
+    return KvPair(k, v) if k in CACHE_TYPES and v in CACHE_TYPES else None
 
 
 def _pair(own: Override, fleet_kv_type: str) -> KvPair | None:

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace, environment: Environment) -> int:
     launch_of({"ctx": _ANY_WINDOW, **({"devices": len(split)} if split else {}), **knobs})
     targets = _targets(options.vram, knobs.get("devices"))
     if split is not None and targets is not None and len(split) != len(targets):
-        raise UsageError(f"tensor-split has {len(split)} shares for {len(targets)} device(s)")
+        raise UsageError(f"tensor-split needs one share for each device ({len(targets)}), not {len(split)}")
     # Readers, probes and planning are loaded only now, so that a wrong argument is answered at once.
     from models_app.core.verbs import planning_run
 
