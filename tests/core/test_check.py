@@ -101,6 +101,39 @@ def test_files_of_another_shape(config, capsys, data):
     assert all(finding["rule"] == "V-02" for finding in json.loads(out)["findings"])
 
 
+def macros(last, copies=10):
+    lines = [f"  a{number}: '{f'${{a{number - 1}}}' * copies}'" for number in range(1, last + 1)]
+    return "\n".join(["macros:", f"  a0: {'x' * 10}", *lines, "models:"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"{macros(14)}\n  m: {{cmd: '${{a14}} ${{PORT}}'}}\n", "longer than 1,048,576 characters"),
+        (
+            macros(4) + "".join(f"\n  m{number}: {{cmd: '${{a4}} ${{PORT}}'}}" for number in range(2000)),
+            "of all texts together",
+        ),
+    ],
+    ids=["one text", "many texts"],
+)
+def test_macros_that_grow_without_measure(config, capsys, text, words):
+    started = time.monotonic()
+    code, out, _ = run(capsys, config(text.encode()))
+    assert code == 1
+    assert words in out
+    assert time.monotonic() - started < 20
+
+
+def test_a_fault_in_every_model_is_found_in_good_time(config, capsys):
+    text = "models: {" + ",".join(f"m{number}: [{number}]" for number in range(20_000)) + "}"
+    started = time.monotonic()
+    code, out, _ = run(capsys, config(text.encode()), "--json")
+    assert code == 1
+    assert len(json.loads(out)["findings"]) == 20_000
+    assert time.monotonic() - started < 20
+
+
 def test_files_that_cannot_be_read(tmp_path, capsys):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)

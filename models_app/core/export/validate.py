@@ -75,20 +75,18 @@ def validate_text(text: str, dialect: str, rules: str = POSIX) -> list[CheckFind
 def _dialect_rules(checked: CheckedFile) -> Iterator[CheckFinding]:
     """V-02 by the schema, then everything that keeps the router's loader from loading (V-02, V-03, V-05, V-06)."""
     broken: set[Path] = set()
+    leads_there: set[Path] = set()
     value = checked.tree.value if checked.tree.value is not None else {}
     for problem in schema.problems(checked.dialect, value):
         broken.add(problem.path)
+        leads_there.update(problem.path[:length] for length in range(1, len(problem.path)))
         yield checked.found("V-02", BLOCK, problem.path, problem.message)
     for violation in checked.loaded.violations:
-        if violation.rule == "V-02" and any(_same_place(violation.path, path) for path in broken):
+        path = violation.path
+        said = path in leads_there or any(path[:length] in broken for length in range(1, len(path) + 1))
+        if violation.rule == "V-02" and said:
             continue
         yield checked.found(violation.rule, BLOCK, violation.path, violation.message)
-
-
-def _same_place(one: Path, other: Path) -> bool:
-    """One path leads to the other: both speak of the same value."""
-    shared = min(len(one), len(other))
-    return shared > 0 and one[:shared] == other[:shared]
 
 
 def _names(checked: CheckedFile) -> Iterator[CheckFinding]:

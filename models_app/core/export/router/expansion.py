@@ -12,7 +12,15 @@ from models_app.core.launch.macros import PORT
 
 DEFAULT_PROXY = "http://localhost:${PORT}"
 MACRO_NAME_LIMIT = 63
+MAX_EXPANDED_LENGTH = 1 << 20
+"""Characters of one text with its macros replaced: ten lines of macros could make a petabyte of it."""
+MAX_EXPANDED_TOTAL = 1 << 25
+"""The same for all texts of a file together."""
 Macros = dict[str, Any]
+
+
+class ExpansionError(ValueError):
+    """Macros that grow without measure."""
 
 
 def environment_names(tree: Node) -> list[str]:
@@ -61,12 +69,23 @@ def replaced(value: Any, name: str, by: Any) -> Any:
     slug = f"${{{name}}}"
     match value:
         case str():
-            return by if value == slug else value.replace(slug, text_of(by))
+            return by if value == slug else _with_text(value, slug, text_of(by))
         case dict():
             return {key: replaced(inner, name, by) for key, inner in value.items()}
         case list():
             return [replaced(item, name, by) for item in value]
     return value
+
+
+def _with_text(value: str, slug: str, by: str) -> str:
+    if len(value) + value.count(slug) * (len(by) - len(slug)) > MAX_EXPANDED_LENGTH:
+        raise ExpansionError(f"macros make a text longer than {MAX_EXPANDED_LENGTH:,} characters")
+    return value.replace(slug, by)
+
+
+def length_of(fields: Mapping[str, Any]) -> int:
+    """Characters of all texts in the values of a model."""
+    return sum(len(text) for name, value in fields.items() for _, text in _texts(value, (name,)))
 
 
 def with_macros(value: Any, macros: Macros) -> Any:

@@ -97,6 +97,7 @@ class _Reading:
         self.top: dict[str, Any] = {}
         self.models: dict[str, dict[str, Any]] = {}
         self.aliases: dict[str, str] = {}
+        self._length = 0
 
     def result(self) -> Loaded:
         macros = self._declared(self.config.get("macros"), ("macros",))
@@ -122,7 +123,10 @@ class _Reading:
     def _read_top(self, macros: dict[str, Any]) -> None:
         config = {name: value for name, value in self.config.items() if name not in ("models", "macros")}
         if self.reader.macro_fields is None:
-            config = {name: expansion.with_macros(value, macros) for name, value in config.items()}
+            try:
+                config = {name: expansion.with_macros(value, macros) for name, value in config.items()}
+            except expansion.ExpansionError as error:
+                self.violations.append(Violation("V-05", ("macros",), str(error)))
         self.violations += expansion.top_leftovers(config, self.reader)
         self.top = {**DEFAULTS, **(self._typed(config, self.reader.top_keys, ()) or {})}
         self.top["healthCheckTimeout"] = max(MIN_HEALTH_TIMEOUT_SECONDS, self.top["healthCheckTimeout"])
@@ -142,12 +146,21 @@ class _Reading:
                 self.violations.append(Violation("V-02", ("models", model_id), "a model must be a mapping"))
                 continue
             port += self._read_model(model_id, fields or {}, macros, port)
+            if self._length > expansion.MAX_EXPANDED_TOTAL:
+                message = f"macros make more than {expansion.MAX_EXPANDED_TOTAL:,} characters of all texts together"
+                self.violations.append(Violation("V-05", ("models",), message))
+                break
 
     def _read_model(self, model_id: str, fields: dict[str, Any], macros: dict[str, Any], port: int) -> int:
         """Adds one model; 1 when it took the port."""
         where = ("models", model_id)
         self._declared(fields.get("macros"), (*where, "macros"))
-        expanded = expansion.expand_model(model_id, fields, macros, self.reader)
+        try:
+            expanded = expansion.expand_model(model_id, fields, macros, self.reader)
+        except expansion.ExpansionError as error:
+            self.violations.append(Violation("V-05", where, f"model {model_id}: {error}"))
+            return 0
+        self._length += expansion.length_of(expanded)
         takes_port = expansion.uses_port(expanded.get("cmd"))
         if takes_port:
             expanded = self._with_port(expanded, port)
