@@ -120,6 +120,10 @@ def test_the_cache_is_used_and_can_be_left_out(project, llama, tmp_path):
         ["--ctx", "0"],
         ["--ctx", "-5"],
         ["--ctx", "many"],
+        ["--ctx", "4_096"],
+        ["--ctx", "\N{FULLWIDTH DIGIT FOUR}096"],
+        ["--ctx", "9" * 5000],
+        ["--ctx", "4096", "--devices", "2", "--tensor-split", "1_0,1"],
         ["--ctx", "4096", "--ctk", "q3_k"],
         ["--ctx", "4096", "--ctv", "q8_0", "--fa", "off"],
         ["--ctx", "4096", "--devices", "2", "--tensor-split", "1"],
@@ -183,6 +187,9 @@ def test_a_batch_answers_line_by_line(batch, project, llama):
         {"file": "LLAMA", "ctx": 4096, "fa": "auto"},
         {"file": "LLAMA", "ctx": 4096, "ctk": 8},
         {"file": "LLAMA", "ctx": 4096, "context": 1},
+        {"file": "LLAMA", "ctx": 4096, "devices": 2, "tensor_split": [1e-320, 1e-320]},
+        '{"file": "x.gguf", "ctx": 4096, "ctx": 8192}',
+        '{"file": "' + "x" * (2 << 20) + '", "ctx": 4096}',
     ],
     ids=lambda line: json.dumps(line)[:60],
 )
@@ -194,6 +201,26 @@ def test_a_bad_line_gets_an_error_and_the_rest_goes_on(batch, llama, line):
     assert bad["error"]["code"] == "usage"
     assert bad["error"]["message"]
     assert good["engine"] == "exact"
+
+
+def test_a_batch_as_windows_writes_it(project, tmp_path, llama):
+    path = tmp_path / "batch.jsonl"
+    line = json.dumps({"file": llama, "ctx": 4096}).encode()
+    path.write_bytes(b"\xef\xbb\xbf" + line + b"\r\n" + line + b"\r\n")
+    code, out, _ = project("--batch", path)
+    assert code == 0
+    assert len(set(out.splitlines())) == 1
+    assert len(out.splitlines()) == 2
+
+
+def test_a_batch_from_standard_input(project, tmp_path, llama, monkeypatch):
+    path = tmp_path / "batch.jsonl"
+    path.write_text(json.dumps({"file": llama, "ctx": 4096}) + "\n")
+    with path.open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        code, out, _ = project("--batch", "-")
+        assert not stream.closed
+    assert (code, len(out.splitlines())) == (0, 1)
 
 
 def test_a_batch_that_cannot_be_read(project, tmp_path):

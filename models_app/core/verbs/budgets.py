@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from models_app.core.errors import UsageError
+from models_app.core.verbs.knobs import plain_number
 
 if TYPE_CHECKING:
     from gpus_app.core.budget import Budget
@@ -31,7 +32,7 @@ def budget_from(options: argparse.Namespace) -> Budget:
 
 
 def _size(text: str) -> float:
-    value = float(text)
+    value = plain_number(text)
     if math.isnan(value) or not 0 <= value <= MAX_GIB:
         raise ValueError(text)
     return value

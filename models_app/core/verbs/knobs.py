@@ -35,20 +35,22 @@ _TEXTS = {"ctk", "ctv", "outputs"}
 def add_knobs(parser: argparse.ArgumentParser) -> None:
     """One option for each knob; an option that is not given leaves None."""
     group = parser.add_argument_group("launch")
-    group.add_argument("--ctx", type=int, metavar="N", help="value of -c, the whole pool of all slots")
-    group.add_argument("--ub", type=int, metavar="N", help="micro-batch (512)")
-    group.add_argument("-b", type=int, metavar="N", help="batch (2048)")
+    group.add_argument("--ctx", type=whole_number, metavar="N", help="value of -c, the whole pool of all slots")
+    group.add_argument("--ub", type=whole_number, metavar="N", help="micro-batch (512)")
+    group.add_argument("-b", type=whole_number, metavar="N", help="batch (2048)")
     group.add_argument("--ctk", metavar="T", help="type of the K cache (f16)")
     group.add_argument("--ctv", metavar="T", help="type of the V cache (f16)")
-    group.add_argument("--parallel", type=int, metavar="N", help="slots (1)")
+    group.add_argument("--parallel", type=whole_number, metavar="N", help="slots (1)")
     unified = group.add_mutually_exclusive_group()
     unified.add_argument("--kv-unified", action="store_true", default=None, help="one pool for all slots (the default)")
     unified.add_argument(
         "--no-kv-unified", dest="kv_unified", action="store_false", default=None, help="a part of the pool per slot"
     )
     group.add_argument("--ngl", type=_layers, metavar="N|all", help="layers on the devices, the output included (all)")
-    group.add_argument("--n-cpu-moe", type=int, metavar="N", help="experts of the first N layers stay in RAM (0)")
-    group.add_argument("--devices", type=int, metavar="N", help="number of devices (1)")
+    group.add_argument(
+        "--n-cpu-moe", type=whole_number, metavar="N", help="experts of the first N layers stay in RAM (0)"
+    )
+    group.add_argument("--devices", type=whole_number, metavar="N", help="number of devices (1)")
     group.add_argument("--tensor-split", type=_shares, metavar="A,B…", help="shares of the devices (equal)")
     group.add_argument("--fa", choices=("on", "off"), help="flash attention (on)")
     group.add_argument(
@@ -115,13 +117,29 @@ def _share(value: float) -> float:
         return float("inf")
 
 
+def whole_number(text: str) -> int:
+    """A number in plain digits. `int` alone would take those of any script, and underscores between them."""
+    if not text.isascii() or "_" in text:
+        raise ValueError(text)
+    return int(text)
+
+
+def plain_number(text: str) -> float:
+    """The same for numbers with a fraction."""
+    if not text.isascii() or "_" in text:
+        raise ValueError(text)
+    return float(text)
+
+
 def _layers(text: str) -> int | str:
-    return text if text == "all" else int(text)
+    return text if text == "all" else whole_number(text)
 
 
 def _shares(text: str) -> list[float]:
-    return [float(part) for part in text.split(",")]
+    return [plain_number(part) for part in text.split(",")]
 
 
+whole_number.__name__ = "whole number"
+plain_number.__name__ = "number"
 _layers.__name__ = "number or all"
 _shares.__name__ = "list of numbers"

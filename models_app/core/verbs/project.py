@@ -12,7 +12,11 @@ from models_app.core.verbs.knobs import add_knobs, given_knobs, launch_of
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of this verb."""
     parser.add_argument("files", nargs="*", metavar="FILE", help="GGUF files; any shard stands for its set")
-    parser.add_argument("--batch", metavar="FILE.jsonl", help="one launch a line: an object with file, ctx and knobs")
+    parser.add_argument(
+        "--batch",
+        metavar="FILE.jsonl",
+        help="one launch a line: an object with file, ctx and knobs; - reads standard input",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object a line and file")
     parser.add_argument("--no-cache", action="store_true", help="read every header afresh")
     add_knobs(parser)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TextIO
 
 from models_app.core.catalog import Header, Launch, MemoryUse, Projection
 from models_app.core.classes import classify
@@ -26,6 +27,9 @@ from models_app.core.verbs.knobs import launch_of
 EMBEDDING = "embedding"
 _LANGUAGE_CLASSES = ("llm", EMBEDDING, "decision")
 _KEPT_TABLES = 512
+PIPE = "-"
+MAX_LINE = 1 << 20
+"""Characters of one line of a batch."""
 
 
 class Tables:
@@ -106,8 +110,8 @@ def run_batch(batch: str, defaults: dict[str, Any], tables: Tables, environment:
     """One answer a line, in order. A line that can't be answered gets an error object and the rest goes on."""
     worst = OK
     try:
-        with open(batch, encoding="utf-8", errors="surrogateescape") as lines:
-            for number, line in enumerate(lines, 1):
+        with _open_batch(batch) as stream:
+            for number, line in enumerate(_lines(stream), 1):
                 environment.note(f"line {number}")
                 answer = _batch_answer(number, line, defaults, tables)
                 environment.clear_note()
@@ -116,6 +120,20 @@ def run_batch(batch: str, defaults: dict[str, Any], tables: Tables, environment:
     except OSError as error:
         raise UsageError(f"cannot read {shown(batch)}: {error.strerror}") from error
     return worst
+
+
+def _open_batch(path: str) -> TextIO:
+    """The batch as text; - is standard input. A byte-order mark in front is no part of it."""
+    source = sys.stdin.fileno() if path == PIPE else path
+    return open(source, encoding="utf-8-sig", errors="surrogateescape", closefd=path != PIPE)
+
+
+def _lines(stream: TextIO) -> Iterator[str]:
+    """Lines without end are cut: what is left of one is too long to be read, and says so."""
+    while line := stream.readline(MAX_LINE + 1):
+        yield line
+        while len(line) > MAX_LINE and not line.endswith("\n"):
+            line = stream.readline(MAX_LINE + 1)
 
 
 def _batch_answer(number: int, line: str, defaults: dict[str, Any], tables: Tables) -> dict[str, Any]:
@@ -133,13 +151,26 @@ def _batch_answer(number: int, line: str, defaults: dict[str, Any], tables: Tabl
 
 
 def _batch_object(number: int, line: str) -> dict[str, Any]:
+    if len(line) > MAX_LINE:
+        raise UsageError(f"line {number}: longer than {MAX_LINE:,} characters")
     try:
-        wanted = json.loads(line)
+        wanted = json.loads(line, object_pairs_hook=_once)
+    except UsageError as error:
+        raise UsageError(f"line {number}: {error}") from None
     except (ValueError, RecursionError):
         raise UsageError(f"line {number}: not JSON") from None
     if not isinstance(wanted, dict):
         raise UsageError(f"line {number}: not an object")
     return wanted
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UsageError(f"{twice!r} is given twice")
+    return found
 
 
 def _answer(path: str, projection: Projection) -> dict[str, Any]:
