@@ -61,6 +61,28 @@ def test_a_foreign_text_is_said(tmp_path):
     assert write_target(str(path), NEW).replaced_foreign
 
 
+def test_a_text_without_a_time_is_ours_too(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("# Quartermaster config - generated\nbody\n")
+    assert not write_target(str(path), NEW).replaced_foreign
+    path.write_text("# Quartermaster config - generated\nother\n")
+    assert not write_target(str(path), NEW).changed
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_that_nobody_reads_is_an_error(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(ExportError, match="cannot be written"):
+        write_target(str(path), NEW)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert write_target(str(path), NEW).changed
+        assert os.read(reader, 1000).decode() == NEW
+    finally:
+        os.close(reader)
+
+
 def test_a_model_file_is_never_overwritten(tmp_path):
     path = tmp_path / "model.gguf"
     path.touch()

@@ -15,7 +15,7 @@ from gpus_app.core.budget import budget_of
 from models_app.core import cli, generate
 from models_app.core.catalog import ArgToken, FileEntry, Header, Placement, Plan, Row
 from models_app.core.discovery.inventory import Inventory
-from models_app.core.errors import PlanError, UsageError
+from models_app.core.errors import ExportError, PlanError, UsageError
 from models_app.core.export import load, schema
 from models_app.core.export.dialects import BY_SLUG
 from models_app.core.export.findings import blocks
@@ -33,6 +33,7 @@ from models_app.core.settings import (
 from models_app.core.verbs import check
 from models_app.core.verbs import generate as verb
 from models_app.core.verbs.environment import Environment
+from tests.tiny_models import tiny_gguf
 from tests.zoo import zoo
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -175,9 +176,11 @@ def test_usage(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="not a folder"):
         run(tmp_path / "file", data_dir=tmp_path)
-    for backend in ("what=/x", "llama", "llama="):
+    for backend in ("what=/x", "llama", "llama=", "llama=/a\nb", "llama=${env.HOME}/server"):
         with pytest.raises(UsageError):
             run(tmp_path, "--backend", backend, data_dir=tmp_path)
+    with pytest.raises(UsageError, match="the same file"):
+        run(tmp_path, "--report", str(tmp_path / "x"), data_dir=tmp_path, output=tmp_path / "x")
     for figure in ("x", "-1", "nan", "", "1,,2"):
         with pytest.raises(SystemExit):
             run(tmp_path, "--vram", figure, data_dir=tmp_path)
@@ -190,6 +193,27 @@ def test_a_target_that_cannot_be_written(target, tmp_path, capsys):
     words = ["generate", "--models", str(models), "--vram", "8", "--ram", "8", "-o", str(tmp_path / target)]
     assert cli.main(words) == 1
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_listed_writes_nothing(tmp_path, monkeypatch):
+    """Its models would be missing from the file."""
+    for name in ("open", "locked"):
+        (tmp_path / name).mkdir()
+        tiny_gguf(tmp_path / name / f"{name}.gguf", name)
+    listed = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    target = tmp_path / "config.yaml"
+    words = ("--models", str(tmp_path / "locked"))
+    with pytest.raises(ExportError, match="locked"):
+        run(tmp_path / "open", *words, data_dir=tmp_path, output=target)
+    assert not target.exists()
+    assert run(tmp_path, data_dir=tmp_path, output=target)[0] == 0, "a folder below a root costs only its own models"
 
 
 # The pipeline on values made by hand.

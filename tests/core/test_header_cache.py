@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,17 @@ def test_a_corrupt_file_is_put_aside(model, database, content):
     assert read_header(model, cache=cache).architecture == "llama"
     assert cache.is_persistent
     assert Path(f"{database}.corrupt").read_bytes() == content
+
+
+def test_a_table_of_another_shape_is_put_aside(model, database):
+    database.parent.mkdir()
+    with closing(sqlite3.connect(database)) as other:
+        other.execute("CREATE TABLE header (something TEXT)")
+    cache = HeaderCache(database)
+    assert read_header(model, cache=cache).architecture == "llama"
+    assert cache.is_persistent
+    assert Path(f"{database}.corrupt").exists()
+    cache.close()
 
 
 def test_a_file_that_breaks_while_in_use_is_done_without(model, database):

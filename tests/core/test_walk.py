@@ -162,6 +162,7 @@ def test_broken_link_and_odd_files_are_findings(tmp_path: Path) -> None:
         "${PORT}.gguf",
         "a${x.gguf",
         "sep\u2028.gguf",
+        "turned\u202efugg.exe.gguf",
         os.fsdecode(b"bad\xff.gguf"),
     ],
 )
@@ -174,6 +175,11 @@ def test_hostile_names_are_reported_and_left_out(tmp_path: Path, name: str) -> N
     assert finding.kind == "unsafe-name"
     finding.path.encode("utf-8")
     assert finding.path.isprintable()
+
+
+def test_overlapping_roots_report_a_fault_once(tmp_path: Path) -> None:
+    put(tmp_path, "inner/two\nlines.gguf")
+    assert kinds(listed(tmp_path, tmp_path / "inner")) == ["unsafe-name"]
 
 
 def test_hostile_folder_is_reported_and_not_entered(tmp_path: Path) -> None:

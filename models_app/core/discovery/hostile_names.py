@@ -12,6 +12,8 @@ import unicodedata
 MACRO = "${"
 _BLOCKING_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Control characters, undecodable bytes (lone surrogates), and the two Unicode line breaks."""
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Marks that turn the text around them: a name, and the config line it stands in, would read as something else."""
 _PLAIN = re.compile(r"[ -~]*", re.ASCII)
 
 
@@ -27,6 +29,8 @@ def unsafe_reason(text: str) -> str:
             return "the name is not valid UTF-8"
         if category in _BLOCKING_CATEGORIES:
             return "the name contains a line break or another control character"
+        if character in _DIRECTIONS:
+            return "the name contains a mark that turns the direction of text"
     return ""
 
 
@@ -35,7 +39,7 @@ def printable(text: str) -> str:
     decoded = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(
         character
-        if unicodedata.category(character) not in _BLOCKING_CATEGORIES
+        if unicodedata.category(character) not in _BLOCKING_CATEGORIES and character not in _DIRECTIONS
         else character.encode("unicode_escape").decode("ascii")
         for character in decoded
     )

@@ -44,7 +44,7 @@ def list_files(
     return Listing(
         platform=platform,
         roots=tuple(parts),
-        findings=tuple(walk.findings),
+        findings=tuple(dict.fromkeys(walk.findings)),  # overlapping roots say everything twice
         package_bytes=walk.package_bytes,
         cache_commits=walk.cache_commits,
         unread=tuple(walk.unread),

@@ -18,7 +18,7 @@ from models_app.core.export.load import MAX_BYTES
 
 NEW_FILE_MODE = 0o600
 """The file holds API keys in clear."""
-GENERATED_MARK = " - generated "
+GENERATED_MARK = " - generated"
 """In the first line, between the title and the time."""
 
 
@@ -72,7 +72,9 @@ def write_companion(path: str, text: str) -> None:
 
 def _write_through(target: Path, data: bytes) -> Written:
     """A device or a pipe has no other text to protect, and must never be replaced by a file."""
-    with target.open("wb") as stream:
+    descriptor = os.open(target, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))  # fails where nobody reads a pipe
+    with open(descriptor, "wb") as stream:
+        os.set_blocking(descriptor, True)
         stream.write(data)
     return Written(str(target), changed=True)
 

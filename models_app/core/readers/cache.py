@@ -184,8 +184,8 @@ def _open(file: Path) -> sqlite3.Connection | None:
         file.parent.mkdir(parents=True, exist_ok=True)
         return _connect(file)
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):  # locked, read-only, disk full: not corrupt
-            return None
+        if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+            return None  # locked, read-only, disk full: not corrupt; the plain error is a table of another shape
     except OSError:
         return None
     try:

@@ -38,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, environment: Environment) -> int:
     """0 when the file was written, whatever was skipped; 1 when it could not be; 2 for wrong usage."""
     folders = [_folder(path) for path in options.models]
+    if options.report and options.output != PIPE and _same_file(options.report, options.output):
+        raise UsageError("--report and --output name the same file")
     backends = _backends(options.backend)
     budget = budget_from(options)
     result = _generate(options, environment, folders, backends, budget)
@@ -62,11 +64,17 @@ def _folder(path: str) -> str:
     return os.path.abspath(path)
 
 
+def _same_file(one: str, other: str) -> bool:
+    target = os.path.realpath(one)
+    return target == os.path.realpath(other) and (os.path.isfile(target) or not os.path.exists(target))
+
+
 def _backends(texts: Sequence[str]) -> tuple[BackendEntry, ...]:
     """Registry rows of the given executables; of several for one kind the last counts.
 
     llama-server comes first, named or not: without a pin it runs the chat models, whatever else can.
     """
+    from models_app.core.discovery.hostile_names import unsafe_reason
     from models_app.core.launch.backends import KINDS, kind_of
     from models_app.core.settings import BackendEntry
 
@@ -81,6 +89,8 @@ def _backends(texts: Sequence[str]) -> tuple[BackendEntry, ...]:
             raise UsageError(f"--backend {shown(text)}: the kind must be one of {known}")
         if not path.strip():
             raise UsageError(f"--backend {shown(text)}: write KIND=PATH")
+        if problem := unsafe_reason(path.strip()):
+            raise UsageError(f"--backend {shown(text)}: {problem}")
         rows[kind.name] = BackendEntry(id=kind.name, kind=kind.name, path=path.strip(), default=True)
     return tuple(rows.values())
 

@@ -69,7 +69,8 @@ def _write_text(result: dict[str, Any], stdout: TextIO) -> None:
     lines = [printable(result["file"])]
     if "error" in result:
         error = result["error"]
-        lines.append(_line("error", f"{error['message']} (at byte {error['offset']:,}) [{error['code']}]"))
+        place = f" (at byte {error['offset']:,})" if error["offset"] else ""
+        lines.append(_line("error", f"{error['message']}{place} [{error['code']}]"))
     else:
         lines += [_line(label, text) for label, text in _facts(result) if text]
         lines += [_line("warning", text) for text in result["warnings"]]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from models_app.core.catalog import Header
+from models_app.core.discovery.hostile_names import printable
 from models_app.core.discovery.inventory import Inventory, discover, reader_of
 from models_app.core.discovery.listing import Listing
 from models_app.core.discovery.selection import select
@@ -34,8 +35,9 @@ def scan(folders: Sequence[str], environment: Environment, *, use_cache: bool) -
         platform=environment.platform,
         on_progress=lambda seen, folder: environment.note(f"{seen} files {shown(folder)}"),
     )
+    lost = {printable(folder) for folder in folders if folder in listing.unread}
     for finding in listing.findings:
-        if finding.kind == ROOT_MISSING:
+        if finding.kind == ROOT_MISSING or finding.path in lost:
             raise ExportError(f"{finding.path}: {finding.text}")
     headers = _read(listing, environment, use_cache)
     return Scanned(discover(listing, reader_of(headers)), headers)
