@@ -142,6 +142,8 @@ class TestReasons:
     def test_sentences_hold_for_what_they_are_said_of(self, zoo_header):
         stepped = plan(zoo_header("lfm2-1.2b-q8_0"), budget_of([24]))
         assert stepped.reasons[0].text == "Window of 126,976 tokens, the trained length of 128,000 in steps of 4,096."
+        silent = plan(replace(zoo_header("llama31-8b-q4_k_m"), context_length=0), budget_of([24]))
+        assert silent.reasons[0].text.startswith("Window of 32,768 tokens: the header names no trained length")
         one = plan(zoo_header("llama31-8b-q4_k_m"), budget_of([24]), Override(custom_args="-c 1"))
         assert one.reasons[0].text == "Window of 1 token, pinned by you."
         quantised = plan(zoo_header("llama31-8b-q4_k_m"), budget_of([8]))

@@ -11,6 +11,7 @@ from gpus_app.core.readings import DeviceReading, MachineReading, MemoryReading
 from models_app.core import cli
 from models_app.core.units import GIB
 from tests.core.search_cases import MODELS
+from tests.gguf_bytes import header_bytes
 
 PLACEMENT = {"ctx", "ngl", "n_cpu_moe", "ctk", "ctv", "ub", "b", "parallel", "tensor_split"}
 ASKED_FOR = {"file", "engine", "devices", "host", "warnings", "class", "placement", "est_vram_gib", "est_ram_gib"}
@@ -140,8 +141,23 @@ class TestAnswer:
     def test_for_people(self, run, zoo_folder):
         code, out, err = run("plan", zoo_folder / "gpt-oss-20b-mxfp4.gguf", "--vram", 12, "--ram", 32)
         assert (code, err) == (0, "")
-        for part in ("spills, VRAM", "Weights", "GPU0", "RAM", "try: ", "llama-server -m ", "experts of"):
+        for part in ("spills, VRAM", "Weights", "Total", "GPU0", "RAM", "try: ", "llama-server -m ", "experts of"):
             assert part in out
+
+    def test_for_people_without_a_gpu(self, run, zoo_folder):
+        _code, out, _err = run("plan", zoo_folder / "qwen3-0.6b-q8_0.gguf", "--vram", 0, "--ram", 32)
+        assert ": fits, RAM " in out.splitlines()[0]
+        assert "VRAM" not in out.splitlines()[0]
+
+    def test_for_people_what_nobody_can_judge(self, run, tmp_path):
+        path = tmp_path / "m.gguf"
+        pairs = [["general.architecture", "string", "llama"], ["llama.block_count", "u32", 10**9]]
+        path.write_bytes(header_bytes({"kv": pairs, "tensors": []}) + bytes(64))
+        code, out, _err = run("plan", path, "--vram", 8, "--ram", 8)
+        assert code == 0
+        assert out.splitlines()[0] == f"{path}: unknown"
+        assert "no usable number of blocks" in out
+        assert "Total" not in out
 
 
 class TestPins:

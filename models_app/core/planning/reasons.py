@@ -12,13 +12,17 @@ from models_app.core.units import GIB
 def reasons_of(table: ModelTable, planned: PlannedLaunch) -> tuple[Reason, ...]:
     """Window, cache, placement, devices, and what exceeds what."""
     if planned.verdict == UNKNOWN:
-        return (Reason("cannot-judge", "Cannot judge: the header names no blocks, or the file is empty."),)
-    always = (_window(planned), _cache(planned), _placement(table, planned))
+        return (Reason("cannot-judge", f"Cannot judge: {_unjudged(table)}."),)
+    always = (_window(table, planned), _cache(planned), _placement(table, planned))
     sometimes = (_devices(planned), _head(planned), _ram(planned))
     return always + tuple(reason for reason in sometimes if reason is not None)
 
 
-def _window(planned: PlannedLaunch) -> Reason:
+def _unjudged(table: ModelTable) -> str:
+    return "the header names no usable number of blocks" if table.file_size_bytes else "the file is empty"
+
+
+def _window(table: ModelTable, planned: PlannedLaunch) -> Reason:
     answer, asked = planned.answer, planned.wishes.question
     tokens = answer.placement.ctx_tokens
     ctx = f"Window of {tokens:,} token{'s' if tokens > 1 else ''}"
@@ -29,6 +33,8 @@ def _window(planned: PlannedLaunch) -> Reason:
     match answer.limit:
         case "pinned":
             return Reason("ctx-pinned", f"{ctx}, pinned by you.")
+        case "trained" if table.trained_tokens <= 0:
+            return Reason("ctx-untold", f"{ctx}: the header names no trained length, so no more is tried.")
         case "trained":
             stepped = "" if tokens == asked.ceiling_tokens else f" of {trained} in steps of {WINDOW_STEP:,}"
             return Reason("ctx-trained", f"{ctx}, the trained length{stepped}.")

@@ -22,6 +22,7 @@ from models_app.core.settings import Override, Settings
 from models_app.core.units import GIB, to_gib
 from models_app.core.verbs.answers import FAILED, OK, failure, shown, write_json
 from models_app.core.verbs.environment import Environment
+from models_app.core.verbs.verification import Verifier
 
 _FLAGS = {
     "ctx": "-c",
@@ -67,6 +68,7 @@ def run_files(options: argparse.Namespace, knobs: Mapping[str, Any], budget: Bud
         None if options.no_cache else HeaderCache(environment.header_cache, fold_case=environment.platform != "linux")
     )
     override, outputs = override_of(knobs), str(knobs.get("outputs", "server"))
+    verifier = Verifier(options, environment) if options.verify is not None else None
     worst = OK
     try:
         for number, path in enumerate(options.files, 1):
@@ -79,11 +81,15 @@ def run_files(options: argparse.Namespace, knobs: Mapping[str, Any], budget: Bud
                 continue
             row = row_of(path, header)
             plan = plan_row(row, header, settings=Settings(), override=override, budget=budget, outputs=outputs)[0]
+            check = verifier.answer(header, plan) if verifier else None
+            worst = FAILED if check and not check.done else worst
             environment.clear_note()
             if options.json:
-                write_json(environment.stdout, answer_of(path, header, plan))
+                write_json(
+                    environment.stdout, answer_of(path, header, plan) | ({"verify": check.json} if check else {})
+                )
             else:
-                print("\n".join(report(path, plan)), file=environment.stdout)
+                print("\n".join(report(path, plan) + (check.lines if check else [])), file=environment.stdout)
     finally:
         if cache is not None:
             cache.close()
@@ -168,21 +174,28 @@ def report(path: str, plan: Plan) -> list[str]:
     """A plan for people: verdict, why, memory, command."""
     if plan.placement is None:
         return [f"{shown(path)}: {shown(plan.skip_reason)}"]
-    vram, ram = to_gib(plan.est_vram_bytes), to_gib(plan.est_ram_bytes)
-    lines = [
-        f"{shown(path)}: {plan.verdict}, VRAM {vram:.2f} of {to_gib(plan.target_bytes):.2f} GiB, RAM {ram:.2f} GiB"
-    ]
+    lines = [f"{shown(path)}: {', '.join([plan.verdict, *_totals(plan)])}"]
     lines += [f"  {reason.text}" for reason in plan.reasons]
-    lines += ["", *_memory_table(plan), ""]
+    lines += ["", *_memory_table(plan), ""] if plan.terms else [""]
     lines += [f"  try: {text}" for text in plan.suggestions]
     lines += [f"  warning: {shown(text)}" for text in plan.warnings]
     return [*lines, f"  {shown(' '.join(plan.lines))}", ""]
 
 
+def _totals(plan: Plan) -> list[str]:
+    """What is said of memory in the first line; nothing of a plan that nobody can judge."""
+    if not plan.terms:
+        return []
+    vram = f"VRAM {to_gib(plan.est_vram_bytes):.2f} of {to_gib(plan.target_bytes):.2f} GiB"
+    return [*([vram] if plan.target_bytes else []), f"RAM {to_gib(plan.est_ram_bytes):.2f} GiB"]
+
+
 def _memory_table(plan: Plan) -> list[str]:
     devices = [use.name for use in plan.projection.devices] if plan.projection else []
     lines = [f"  {'GiB':<20}" + "".join(f"{name:>9}" for name in [*devices, "RAM"])]
+    totals = [0] * (len(devices) + 1)
     for term in plan.terms:
         sizes = [*term.device_bytes, term.ram_bytes]
         lines.append(f"  {term.label:<20}" + "".join(f"{size / GIB:9.2f}" for size in sizes))
-    return lines
+        totals = [total + size for total, size in zip(totals, sizes, strict=True)]
+    return [*lines, f"  {'Total':<20}" + "".join(f"{total / GIB:9.2f}" for total in totals)]
