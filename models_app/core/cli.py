@@ -69,6 +69,7 @@ def _run(words: Sequence[str]) -> int:
         stdout=sys.stdout,
         stderr=sys.stderr,
         progress=sys.stderr.isatty(),
+        variables=dict(os.environ),
         platform="windows" if os.name == "nt" else "darwin" if sys.platform == "darwin" else "linux",
     )
     return int(module.run(parser.parse_args(words[1:]), environment))

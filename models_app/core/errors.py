@@ -23,6 +23,7 @@ __all__ = [
     "TruncatedHeader",
     "UnsupportedVersion",
     "UsageError",
+    "VerifyError",
 ]
 
 
@@ -108,3 +109,12 @@ class LaunchError(QuartermasterError):
 
 class ExportError(QuartermasterError):
     """A document that must not be written, with the finding that forbids it."""
+
+
+class VerifyError(QuartermasterError):
+    """A plan that could not be compared with llama.cpp. `code` is stable, the message a sentence."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message

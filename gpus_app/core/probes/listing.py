@@ -1,30 +1,17 @@
-"""Asks a backend for its device list. The one place that runs a registered executable for it."""
+"""Asks a backend for its device list."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
 
-ORDER_VARIABLE = ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-"""The launch runs under it; a listing read without it would number a mismatched pair the other way round."""
+from gpus_app.core.probes.program import run_program
 
 
 def run_listing(executable: str, timeout_seconds: float, environment: Mapping[str, str]) -> str | None:
     """Standard output and error of `--list-devices` together; None when it failed and printed nothing."""
-    name, value = ORDER_VARIABLE
     try:
-        answer = subprocess.run(
-            [executable, "--list-devices"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            timeout=timeout_seconds,
-            env={**environment, name: value},
-            check=False,
-        )
-        text, failed = answer.stdout.decode("utf-8", "replace"), answer.returncode != 0
-    except subprocess.TimeoutExpired as error:
-        text, failed = (error.output or b"").decode("utf-8", "replace"), True
+        answer = run_program([executable, "--list-devices"], timeout_seconds, environment)
     except OSError:
         return None
-    return None if failed and not text.strip() else text
+    text = "\n".join(part for part in (answer.stdout, answer.stderr) if part)
+    return None if answer.exit_code != 0 and not text.strip() else text

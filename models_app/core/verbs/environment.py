@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TextIO
@@ -18,6 +19,8 @@ class Environment:
     stderr: TextIO
     progress: bool = False
     platform: str = "linux"
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What a program that is run for this verb gets as its environment, and where it is looked for."""
 
     @property
     def header_cache(self) -> Path:

@@ -19,6 +19,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object a line and file")
     parser.add_argument("--no-cache", action="store_true", help="read every header afresh")
     add_knobs(parser)
+    group = parser.add_argument_group("check")
+    group.add_argument(
+        "--verify",
+        metavar="BINARY",
+        help="compare with what this llama-fit-params, or the one beside this llama-server, says",
+    )
+    group.add_argument(
+        "--verify-arg", action="append", metavar="TEXT", help='more arguments for it, such as "--rpc HOST:PORT"'
+    )
 
 
 def run(options: argparse.Namespace, environment: Environment) -> int:
@@ -29,6 +38,8 @@ def run(options: argparse.Namespace, environment: Environment) -> int:
     targets = _targets(options.vram, knobs.get("devices"))
     if split is not None and targets is not None and len(split) != len(targets):
         raise UsageError(f"tensor-split needs one share for each device ({len(targets)}), not {len(split)}")
+    if options.verify_arg and not options.verify:
+        raise UsageError("--verify-arg needs --verify")
     # Readers, probes and planning are loaded only now, so that a wrong argument is answered at once.
     from models_app.core.verbs import planning_run
 
