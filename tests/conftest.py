@@ -16,6 +16,16 @@ from models_app.core.readers import read_header
 from tests.zoo import zoo
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of a real llama.cpp are part of a run where there is one, and counted as deselected where there is none."""
+    if os.environ.get("QM_LLAMA_BIN"):
+        return
+    without = [item for item in items if item.get_closest_marker("llama")]
+    if without:
+        items[:] = [item for item in items if item not in set(without)]
+        config.hook.pytest_deselected(items=without)
+
+
 @pytest.fixture(autouse=True)
 def _tasks_run_at_once() -> Iterator[None]:
     """Celery without a worker. A test that starts a real one runs it in a process of its own."""

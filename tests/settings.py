@@ -7,7 +7,8 @@ import os
 import shutil
 import tempfile
 
-for _name in [name for name in os.environ if name.startswith("QM_") and name != "QM_DATABASE_URL"]:
+_KEPT = {"QM_DATABASE_URL", "QM_CHROMIUM", "QM_LLAMA_BIN"}  # what the tests themselves run on or with
+for _name in [name for name in os.environ if name.startswith("QM_") and name not in _KEPT]:
     del os.environ[_name]
 os.environ["QM_DATA_DIR"] = tempfile.mkdtemp(prefix="quartermaster-tests-")
 atexit.register(shutil.rmtree, os.environ["QM_DATA_DIR"], ignore_errors=True)

@@ -107,7 +107,7 @@ def compare(measured: Measured, projected: Projection) -> Comparison:
     if seen != planned:
         raise VerifyError(
             "devices",
-            f"llama.cpp uses {_counted(seen)} and the plan is for {_counted(planned)}; name the same ones to both",
+            f"llama.cpp uses {_counted(seen)}, the plan is for {planned}; both must have the same ones",
         )
     difference = Measured(
         tuple(_minus(ours, theirs) for ours, theirs in zip(measured.devices, projected.devices, strict=True)),
@@ -119,7 +119,7 @@ def compare(measured: Measured, projected: Projection) -> Comparison:
 
 
 def _counted(devices: int) -> str:
-    return f"{devices} device" if devices == 1 else f"{devices} devices"
+    return f"{devices or 'no'} device{'' if devices == 1 else 's'}"
 
 
 def _minus(measured: MemoryUse, projected: MemoryUse) -> MemoryUse:

@@ -101,8 +101,8 @@ def _answer(binary: str, words: Sequence[str], run: Run) -> str:
     if answer.exit_code is None:
         raise VerifyError("timeout", f"{name} was stopped: no answer within its time limit")
     if answer.exit_code != 0:
-        ending = f"signal {-answer.exit_code}" if answer.exit_code < 0 else f"exit code {answer.exit_code}"
-        raise VerifyError("refused", f"{name} refused the command ({ending}): {_complaint(answer.stderr)}")
+        ending = f"died of signal {-answer.exit_code}" if answer.exit_code < 0 else "refused the command"
+        raise VerifyError("refused", f"{name} {ending}: {_complaint(answer.stderr)}")
     return answer.stdout
 
 

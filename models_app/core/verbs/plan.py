@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare with what this llama-fit-params, or the one beside this llama-server, says",
     )
     group.add_argument(
-        "--verify-arg", action="append", metavar="TEXT", help='more arguments for it, such as "--rpc HOST:PORT"'
+        "--verify-arg", action="append", metavar="TEXT", help='more words for it: --verify-arg="--rpc HOST:PORT"'
     )
 
 
@@ -38,7 +38,9 @@ def run(options: argparse.Namespace, environment: Environment) -> int:
     targets = _targets(options.vram, knobs.get("devices"))
     if split is not None and targets is not None and len(split) != len(targets):
         raise UsageError(f"tensor-split needs one share for each device ({len(targets)}), not {len(split)}")
-    if options.verify_arg and not options.verify:
+    if options.verify == "":
+        raise UsageError("--verify needs the path of llama-fit-params or llama-server")
+    if options.verify_arg and options.verify is None:
         raise UsageError("--verify-arg needs --verify")
     # Readers, probes and planning are loaded only now, so that a wrong argument is answered at once.
     from models_app.core.verbs import planning_run
