@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -30,13 +31,16 @@ VERBS = {
 def data_folder(environ: dict[str, str] | os._Environ[str]) -> Path:
     """Where this user's Quartermaster keeps its state (`QM_DATA_DIR`)."""
     configured = environ.get("QM_DATA_DIR", "").strip()
-    return Path(configured).expanduser() if configured else Path.home() / ".local/share/quartermaster"
+    try:
+        return Path(configured).expanduser() if configured else Path.home() / ".local/share/quartermaster"
+    except RuntimeError as error:
+        raise UsageError("the home folder cannot be found; set QM_DATA_DIR to a folder") from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; every expected failure becomes a sentence on standard error."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    _open_missing_streams()
+    _open_streams()
     if not words or words[0] not in VERBS:
         return _usage(words)
     try:
@@ -81,11 +85,16 @@ def _failed(verb: str, sentence: str, code: int) -> int:
     return code
 
 
-def _open_missing_streams() -> None:
-    """A stream that the caller closed swallows what is written; left closed, the next file opened would be it."""
+def _open_streams() -> None:
+    """A stream that the caller closed swallows what is written; left closed, the next file opened would be it.
+
+    What a terminal's encoding cannot show is escaped.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for the rest of the process
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _discard_output() -> None:

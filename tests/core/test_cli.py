@@ -19,10 +19,10 @@ def command(tmp_path):
     """`command(redirection, *words)` -> the finished process, run by a shell so that streams can really be closed."""
     tiny_gguf(tmp_path / "tiny.gguf", "Tiny")
 
-    def run(redirection, *words):
+    def run(redirection, *words, **environ):
         script = f'exec "$@" {redirection}'
         arguments = [sys.executable, "-P", "-m", "models_app.core.cli", *words]
-        environment = {**os.environ, "QM_DATA_DIR": str(tmp_path / "data"), "PYTHONPATH": ROOT}
+        environment = {**os.environ, "QM_DATA_DIR": str(tmp_path / "data"), "PYTHONPATH": ROOT, **environ}
         return subprocess.run(
             ["sh", "-c", script, "sh", *arguments],
             cwd=tmp_path,
@@ -64,6 +64,24 @@ def test_a_reader_that_has_gone(command):
     done = command("| true", *VERBS[0][:2], *["tiny.gguf"] * 2000)
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
+
+
+def test_a_terminal_without_our_letters(command, tmp_path):
+    (tmp_path / "tiny.gguf").rename(tmp_path / "模型.gguf")
+    for words in (
+        ["plan", "模型.gguf", "--vram", "4", "--ram", "4"],
+        ["project", "模型.gguf", "--ctx", "64"],
+        ["plan", "-h"],
+    ):
+        done = command(">/dev/null", *words, PYTHONIOENCODING="ascii")
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_home_that_cannot_be_found(command):
+    done = command("", "inspect", "tiny.gguf", QM_DATA_DIR="~nobody-of-this-name/x")
+    assert done.returncode == 2
+    assert "set QM_DATA_DIR" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_an_interruption_leaves_without_a_word(monkeypatch, tmp_path, capsys):

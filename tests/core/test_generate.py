@@ -179,6 +179,10 @@ def test_usage(tmp_path):
     for backend in ("what=/x", "llama", "llama=", "llama=/a\nb", "llama=${env.HOME}/server"):
         with pytest.raises(UsageError):
             run(tmp_path, "--backend", backend, data_dir=tmp_path)
+    unusable = tmp_path / "${PORT}"
+    unusable.mkdir()
+    with pytest.raises(ExportError, match="a macro"):
+        run(unusable, data_dir=tmp_path, output=tmp_path / "never")
     with pytest.raises(UsageError, match="the same file"):
         run(tmp_path, "--report", str(tmp_path / "x"), data_dir=tmp_path, output=tmp_path / "x")
     for figure in ("x", "-1", "nan", "", "1,,2"):

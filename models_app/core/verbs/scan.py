@@ -35,7 +35,7 @@ def scan(folders: Sequence[str], environment: Environment, *, use_cache: bool) -
         platform=environment.platform,
         on_progress=lambda seen, folder: environment.note(f"{seen} files {shown(folder)}"),
     )
-    lost = {printable(folder) for folder in folders if folder in listing.unread}
+    lost = {printable(folder) for folder in folders} & {printable(folder) for folder in listing.unread}
     for finding in listing.findings:
         if finding.kind == ROOT_MISSING or finding.path in lost:
             raise ExportError(f"{finding.path}: {finding.text}")
