@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from models_app.core.classes import classify
 from models_app.core.discovery.hostile_names import printable
 from models_app.core.errors import HeaderError
-from models_app.core.readers import read_header
-from models_app.core.readers.cache import HeaderCache
-from models_app.core.readers.record import header_meta
 from models_app.core.verbs.environment import Environment
+
+if TYPE_CHECKING:
+    from models_app.core.readers.cache import HeaderCache
 
 _LABEL_WIDTH = 14
 
@@ -27,6 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, environment: Environment) -> int:
     """Print the facts of each file in the order given. 0 when all could be read, else 1."""
+    # Readers are loaded only now, so that a wrong argument is answered at once.
+    from models_app.core.readers.cache import HeaderCache
+
     cache = (
         None if options.no_cache else HeaderCache(environment.header_cache, fold_case=environment.platform != "linux")
     )
@@ -46,6 +48,10 @@ def run(options: argparse.Namespace, environment: Environment) -> int:
 
 def inspect_file(path: str, cache: HeaderCache | None = None) -> dict[str, Any]:
     """The answer for one file: its facts, or what is wrong with it."""
+    from models_app.core.classes import classify
+    from models_app.core.readers import read_header
+    from models_app.core.readers.record import header_meta
+
     try:
         header = read_header(path, cache=cache)
     except HeaderError as error:
