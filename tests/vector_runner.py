@@ -13,6 +13,7 @@ import copy
 import importlib
 import importlib.util
 import json
+import os
 import sys
 import time
 from collections import Counter
@@ -39,7 +40,13 @@ AREAS = (
 )
 DEFAULT_FOLDER = Path(__file__).parent / "vectors"
 
+DISPUTED = "disputed.json"
+
 Adapter = Callable[[dict[str, Any]], Any]
+
+
+class VectorFileError(ValueError):
+    """A file that holds no vectors although it is named like one."""
 
 
 @dataclass(frozen=True)
@@ -62,27 +69,42 @@ class Tally:
 def adapters_of(area: str) -> dict[str, Adapter]:
     """The adapters of an area; an area without a module has none yet."""
     name = f"tests.adapters.{area.replace('-', '_')}"
-    if importlib.util.find_spec(name) is None:
+    if not name.rpartition(".")[2].isidentifier() or importlib.util.find_spec(name) is None:
         return {}
     adapters: dict[str, Adapter] = importlib.import_module(name).ADAPTERS
     return adapters
 
 
 def load_vectors(folder: Path) -> list[dict[str, Any]]:
-    """All vectors of the known areas in `folder`, in area order."""
+    """All vectors of the JSON files in `folder`, in area order. Raises `VectorFileError`."""
     vectors: list[dict[str, Any]] = []
-    for area in AREAS:
-        path = folder / f"{area}.json"
-        if path.is_file():
-            vectors.extend(json.loads(path.read_text(encoding="utf-8")))
-    return vectors
+    for path in sorted(folder.glob("*.json")):
+        if path.name != DISPUTED:
+            vectors += vectors_of(path)
+    order = {area: place for place, area in enumerate(AREAS)}
+    return sorted(vectors, key=lambda vector: order.get(vector["area"], len(order)))
+
+
+def vectors_of(path: Path) -> list[dict[str, Any]]:
+    """The vectors of one file; none where it holds something else, such as a table of measurements."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise VectorFileError(f"{path} cannot be read: {error}") from error
+    if not isinstance(content, list):
+        return []
+    for number, vector in enumerate(content):
+        fits = isinstance(vector, dict) and isinstance(vector.get("input"), dict) and "op" in vector["input"]
+        if not fits or not isinstance(vector.get("id"), str) or not isinstance(vector.get("area"), str):
+            raise VectorFileError(f"{path}: entry {number} is no vector (id, area, input with op)")
+    return content
 
 
 def load_disputed(folder: Path, known: Iterable[str]) -> set[str]:
     """Ids listed in `disputed.json`. Unknown ids are an error where the folder holds the vectors themselves."""
-    path = folder / "disputed.json"
+    path = folder / DISPUTED
     if not path.is_file():
-        path = DEFAULT_FOLDER / "disputed.json"
+        path = DEFAULT_FOLDER / DISPUTED
         return {entry["id"] for entry in json.loads(path.read_text())} if path.is_file() else set()
     disputed = {entry["id"] for entry in json.loads(path.read_text(encoding="utf-8"))}
     unknown = disputed - set(known)
@@ -168,20 +190,32 @@ def main(arguments: list[str] | None = None) -> int:
     """Command line; exit code 0 only when nothing failed, 2 for a folder without vectors."""
     parser = argparse.ArgumentParser(prog="quartermaster vectors", description="Run input -> expected cases.")
     parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT_FOLDER, metavar="DIR")
-    parser.add_argument("--area", choices=AREAS)
+    parser.add_argument("--area", metavar="A", help=", ".join(AREAS))
     parser.add_argument("--op")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
-    if not any((options.folder / f"{area}.json").is_file() for area in AREAS):
-        print(f"quartermaster vectors: no vector files in {options.folder}", file=sys.stderr)
+    try:
+        outcomes = run(options.folder, options.area, options.op)
+    except VectorFileError as error:
+        print(f"quartermaster vectors: {error}", file=sys.stderr)
         return 2
-    outcomes = run(options.folder, options.area, options.op)
+    if not outcomes:
+        print(f"quartermaster vectors: no such vectors in {options.folder}", file=sys.stderr)
+        return 2
+    try:
+        answer(options, outcomes)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return int(any(outcome.state == "failed" for outcome in outcomes))
+
+
+def answer(options: argparse.Namespace, outcomes: list[Outcome]) -> None:
     if options.json:
         table = {area: {op: vars(row) for op, row in ops.items()} for area, ops in tally(outcomes).items()}
         print(json.dumps(table))
     else:
         print_report(outcomes)
-    return int(any(outcome.state == "failed" for outcome in outcomes))
 
 
 if __name__ == "__main__":
