@@ -81,7 +81,8 @@ def _run(words: Sequence[str]) -> int:
 
 def _failed(verb: str, sentence: str, code: int) -> int:
     with contextlib.suppress(OSError):
-        print(f"quartermaster {verb}: {sentence}", file=sys.stderr)
+        note = "\r\x1b[K" if sys.stderr.isatty() else ""  # takes back the progress that was shown
+        print(f"{note}quartermaster {verb}: {sentence}", file=sys.stderr)
     return code
 
 

@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import TextIO
 
 
+NOTE_WIDTH = 78
+"""A longer note would wrap, and only its last line could be taken back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """Streams, clock and folders of one run; `progress` says whether standard error is a terminal."""
@@ -30,7 +34,7 @@ class Environment:
     def note(self, text: str) -> None:
         """Progress for a person; nothing when nobody watches."""
         if self.progress:
-            self.stderr.write(f"\r\x1b[K{text}")
+            self.stderr.write(f"\r\x1b[K{text[:NOTE_WIDTH]}")
             self.stderr.flush()
 
     def clear_note(self) -> None:
