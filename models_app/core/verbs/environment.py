@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
-
 NOTE_WIDTH = 78
 """A longer note would wrap, and only its last line could be taken back."""
 
