@@ -62,7 +62,8 @@ class Check:
 def step_named(slug: str) -> Step | None:
     for index, (name, title, heading, lead) in enumerate(STEPS):
         if name == slug:
-            back = reverse("models:setup-step", args=[STEPS[max(index - 1, 0)][0]])
+            before = 0 if slug == "folders" else max(index - 1, 0)  # the administrator is made once
+            back = reverse("models:setup-step", args=[STEPS[before][0]])
             return Step(name, title, heading, lead, index + 1, reverse("models:setup-step", args=[name]), back)
     return None
 
@@ -129,12 +130,16 @@ def _worker(host: Host | None) -> Check:
 
 
 def found_text(host: Host) -> str:
-    """`34 models, 35 quants, 5 findings so far`: models, not files."""
-    rows = Row.objects.filter(host=host).exclude(model_class="")
+    """`34 models in 35 quants, 5 findings`: models, not files, counted as the list of models counts them."""
+    rows = Row.objects.filter(host=host)
     models = rows.values("model_key").distinct().count()
     findings = Finding.objects.filter(host=host).exclude(level="info").count()
     text = f"{counted(models, 'model')} in {counted(rows.count(), 'quant')}"
     return f"{text}, {counted(findings, 'finding')}" if findings else text
+
+
+def findings_exist(host: Host) -> bool:
+    return Finding.objects.filter(host=host).exclude(level="info").exists()
 
 
 def frame(step: Step, *, has_administrator: bool) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from models_app.views.hosts import host_context
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, needs
 from quartermaster_site.errors import EditConflict, Refused
-from quartermaster_site.http import Request, go_to, page
+from quartermaster_site.http import Request, go_to, local_path, page
 
 
 def save_memory(request: Request, host: Host, form: MemoryForm) -> Conflict | None:
@@ -49,7 +49,7 @@ def host_memory(request: Request, slug: str) -> HttpResponse:
         if form.is_valid():
             conflict = save_memory(request, host, form)
         if form.is_valid() and conflict is None:
-            messages.success(request, "Applied. Plans that change are counted again.")
+            messages.success(request, "Applied. The models of this host are planned again.")
             return go_to(request, reverse("models:host-memory", args=[slug]))
         status = 409 if conflict else 422
     memory = memory_settings(get_host(slug))
@@ -103,11 +103,13 @@ def root_add(request: Request, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Level.MANAGE)
 def root_remove(request: Request, slug: str, pk: int) -> HttpResponse:
-    """Asks first: GET is the question, POST the answer."""
-    host = get_host(slug)
+    """Asks first: GET is the question, POST the answer. `next` leads back to the wizard."""
+    host, folders = get_host(slug), reverse("models:host-folders", args=[slug])
+    back = local_path(request, request.POST.get("next") or request.GET.get("next") or "", default="")
     root = get_object_or_404(Root.objects.select_related("host"), pk=pk, host=host)
     if request.method == "POST":
         services.remove_root(root=root, actor=actor_of(request))
         messages.success(request, f"{root.path} is no longer scanned.")
-        return go_to(request, reverse("models:host-folders", args=[slug]))
-    return page(request, "hosts/root_remove.html", {"host": host, "root": root, "count": root.rows.count()})
+        return go_to(request, back or folders)
+    context = {"host": host, "root": root, "count": root.rows.count(), "back": back, "folders": folders}
+    return page(request, "hosts/root_remove.html", context)

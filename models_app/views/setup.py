@@ -36,10 +36,12 @@ View = Callable[[Request, Step], HttpResponse]
 def setup(request: Request) -> HttpResponse:
     """Takes the one-time token, from the printed link or typed, and goes to the first step."""
     _require_unfinished()
-    if request.user.is_authenticated:
+    if administrator_exists() or request.user.is_authenticated:
         return go_to(request, reverse("models:setup-step", args=["folders"]))
     token = request.POST.get("token") or request.GET.get("token") or ""
     if not token.strip():
+        if _is_claimed(request):
+            return go_to(request, reverse("models:setup-step", args=["checks"]))
         return page(request, "setup/token.html")
     try:
         request.session[PROOF] = services.claim_setup(token=token.strip())
@@ -59,9 +61,13 @@ def setup_step(request: Request, name: str) -> HttpResponse:
         if not request.user.is_authenticated:
             return go_to(request, f"{reverse('account_login')}?{urlencode({'next': step.url})}")
         require(request.user, Level.MANAGE)
-    elif PROOF not in request.session or name in _LATE:
+    elif name in _LATE or not _is_claimed(request):
         return go_to(request, reverse("models:setup"))
     return (_EARLY | _LATE)[name](request, step)
+
+
+def _is_claimed(request: Request) -> bool:
+    return services.holds_setup(proof=request.session.get(PROOF, ""))
 
 
 def _require_unfinished() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib import messages
 from django.http import HttpResponse
 from django.urls import reverse
 
@@ -12,7 +13,7 @@ from gpus_app.services import start_probe
 from models_app import selectors, services
 from models_app.pages.host_page import budget_text, device_bar, device_rows, root_rows
 from models_app.pages.memory_page import memory_rows, originals
-from models_app.pages.setup_page import Step, found_text, frame, next_url
+from models_app.pages.setup_page import Step, findings_exist, found_text, frame, next_url
 from models_app.pages.shell import shell_of
 from models_app.root_form import RootForm
 from models_app.views.host_settings import add_root, save_memory
@@ -37,6 +38,7 @@ def folders_step(request: Request, step: Step) -> HttpResponse:
         return go_to(request, next_url(step))
     form = RootForm(request.POST or None)
     if request.method == "POST" and add_root(request, host, form):
+        messages.success(request, f"{form.cleaned_data['path']} is added; the first scan looks at it.")
         return go_to(request, step.url)
     roots = root_rows(list(selectors.roots(host)))
     context = frame(step, has_administrator=True) | {"host": host, "form": form, "roots": roots}
@@ -100,6 +102,8 @@ def scan_step(request: Request, step: Step) -> HttpResponse:
         "running": running,
         "view": job_view(job, may_cancel=False, may_retry=False) if job else None,
         "counts": found_text(host),
+        "unscanned": [root.path for root in roots if root.last_scan_at is None],
+        "has_findings": findings_exist(host),
     }
     status = STOP_POLLING if wants_fragment(request) and not running else 200
     return page(request, "setup/scan.html", context, fragments=["scan-count"], status=status)
@@ -112,5 +116,9 @@ def done_step(request: Request, step: Step) -> HttpResponse:
         if request.POST.get("to") == "config":
             return go_to(request, reverse("models:config-show", args=[host.slug]))
         return go_to(request, reverse("models:model-list"))
-    context = frame(step, has_administrator=True) | {"host": host, "counts": found_text(host)}
+    context = frame(step, has_administrator=True) | {
+        "host": host,
+        "counts": found_text(host),
+        "has_findings": findings_exist(host),
+    }
     return page(request, "setup/done.html", context)

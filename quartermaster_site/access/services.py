@@ -19,7 +19,7 @@ from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.access.selectors import administrator_exists
 from quartermaster_site.errors import NotAllowed, Refused
 
-_USED = "This setup link does not work (any more). Start `./quartermaster up` again: it prints a fresh one."
+_USED = "This setup link does not work any more. Start Quartermaster again: it prints a fresh one."
 
 
 def issue_setup_token() -> str:
@@ -34,6 +34,15 @@ def claim_setup(*, token: str) -> str:
     digest = _digest(token)
     _require_proof(digest)
     return digest
+
+
+def holds_setup(*, proof: str) -> bool:
+    """Whether a claimed link still opens the wizard: a later start prints another one."""
+    try:
+        _require_proof(proof)
+    except NotAllowed:
+        return False
+    return True
 
 
 def create_administrator(*, proof: str, username: str, email: str, password: str, actor: Actor) -> Any:
