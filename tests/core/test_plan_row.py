@@ -218,6 +218,12 @@ class TestPins:
             assert (flag(found, "-ctk"), flag(found, "-ctv")) == pair
         assert any("fast attention kernel" in warning for warning in found.warnings) == (pair[0] != pair[1])
 
+    def test_a_pair_that_the_model_cannot_run_is_said(self, zoo_header):
+        header = zoo_header("deepseek-v2-lite-q4_k_m")
+        found = plan(header, budget_of([24]), Override(custom_args="-ctk q8_0 -ctv f16"))
+        assert any(warning.startswith("llama-server will refuse this launch") for warning in found.warnings)
+        assert not plan(header, budget_of([24])).warnings
+
     def test_a_field_is_rounded_and_text_is_exact(self, zoo_header):
         header, budget = zoo_header("llama31-8b-q4_k_m"), budget_of([40])
         assert plan(header, budget, Override(ctx=5000)).placement.ctx_tokens == 4096

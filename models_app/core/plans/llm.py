@@ -22,6 +22,7 @@ from models_app.core.planning.drafters import (
     rollback_snapshots,
     uses_baked_head,
 )
+from models_app.core.planning.launch_check import model_problem
 from models_app.core.planning.launch_plan import UNKNOWN, PlannedLaunch, plan_launch
 from models_app.core.planning.question import Question
 from models_app.core.planning.reasons import reasons_of
@@ -171,6 +172,8 @@ def _plan(model: Model, profile: Profile, pinned: Pinned, spec: str, planned: Pl
     launch_profile = _launch_profile(profile, planned, spec)
     command = llama_command(model.settings, model.header, model.row, launch_profile, answer.placement, override)
     notes = [*answer.projection.warnings, *pinned.warnings, *command.warnings]
+    if refusal := model_problem(model.table, answer.launch):
+        notes.append(f"llama-server will refuse this launch: {refusal}.")
     if command.error:
         notes.append(f"The launch text can't be taken apart: {command.error}")
     judged = planned.verdict != UNKNOWN  # no figure is better than one that nothing supports
