@@ -244,7 +244,8 @@ class TestBadInput:
             ("--parallel", "0"),
             ("--ctk", "q9"),
             ("--ngl", "-1"),
-            ("--vram", ",".join(["8"] * 65)),
+            ("--vram", ",".join(["8"] * 17)),
+            ("--vram", "0,24"),
         ],
     )
     def test_usage(self, run, zoo_folder, words):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from models_app.core.errors import UsageError
-from models_app.core.verbs.budgets import MAX_DEVICES, add_budget_options
+from models_app.core.verbs.budgets import add_budget_options, check_targets
 from models_app.core.verbs.environment import Environment
 from models_app.core.verbs.knobs import add_knobs, given_knobs, launch_of
 
@@ -53,8 +53,7 @@ def _targets(vram: list[float] | None, devices: int | None) -> list[float] | Non
     """GiB per device; None leaves it to the probes. One figure for several devices is shared equally."""
     if devices == 0:
         return []
-    if vram is not None and len(vram) > MAX_DEVICES:
-        raise UsageError(f"--vram names {len(vram)} devices; at most {MAX_DEVICES}")
+    check_targets(vram)
     if vram is None or devices is None or devices == len(vram):
         return vram
     if len(vram) == 1:
