@@ -1,21 +1,24 @@
 """kombu's `filesystem://` transport with messages that appear whole or not at all.
 
 kombu writes a message in place, so that a reader on the same folder can move it away half-written; here it gets its
-final name by a rename. Messages being handled go through a folder of ours, on the same disk, instead of the system's
-temporary folder.
+final name by a rename. Messages being taken go through a folder of ours, on the same disk, instead of the system's
+temporary folder. A file that is no message (damaged by a power cut, say) is dropped: kombu would end the worker.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import uuid
 from pathlib import Path
+from queue import Empty
 from time import monotonic
 from typing import Any
 
 from kombu.transport import TRANSPORT_ALIASES, filesystem
 
+log = logging.getLogger(__name__)
 FOLDERS = ("queue", "taken", "control")
 
 
@@ -28,6 +31,41 @@ class Channel(filesystem.Channel):
         draft = folder / f"{uuid.uuid4()}.draft"
         draft.write_bytes(json.dumps(payload).encode())
         os.replace(draft, folder / name)
+
+    def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
+        """The oldest message of a queue; raises Empty."""
+        for folder in (self.data_folder_in, self.processed_folder):
+            # Somebody may have removed it: messages sent from now on find it again.
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        names = [name for name in os.listdir(self.data_folder_in) if name.partition(".")[2] == f"{queue}.msg"]
+        for name in sorted(names):
+            data = self._take(name)
+            if data is not None and (payload := self._read(data)) is not None:
+                return payload
+            if data is not None:
+                log.warning("%s is no message (%d bytes): dropped", name, len(data))
+        raise Empty
+
+    def _take(self, name: str) -> bytes | None:
+        """The content of a message file, which nobody else gets; None where somebody was faster."""
+        taken = Path(self.processed_folder) / name
+        try:
+            os.replace(Path(self.data_folder_in) / name, taken)
+            data = taken.read_bytes()
+            taken.unlink()
+        except FileNotFoundError:
+            return None
+        return data
+
+    def _read(self, data: bytes) -> dict[str, Any] | None:
+        """The message as kombu wants it; None for anything else."""
+        try:
+            payload: dict[str, Any] = json.loads(data)
+            self.Message(payload, channel=self)  # type: ignore[no-untyped-call]
+            known = {"exchange", "routing_key"} <= set(payload["properties"]["delivery_info"])
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+        return payload if known else None
 
 
 class Transport(filesystem.Transport):

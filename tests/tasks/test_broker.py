@@ -1,8 +1,14 @@
-"""Messages in files: each whole, each once."""
+"""Messages in files: each whole, each once.
+
+kombu remembers bindings for the whole process: every test has a queue of its own.
+"""
 
 from __future__ import annotations
 
+import json
+import shutil
 import stat
+import tempfile
 import threading
 
 import pytest
@@ -58,3 +64,54 @@ def test_nothing_is_left_behind(options, tmp_path):
         queue.get(timeout=3).ack()
     assert not list((tmp_path / "broker" / "queue").iterdir())
     assert not list((tmp_path / "broker" / "taken").iterdir())
+
+
+DAMAGED = (
+    b"",
+    b"garbage",
+    b"\xff\xfe",
+    b"[]",
+    b"null",
+    b"{}",
+    b'{"body": "x", "properties": {}}',
+    b'{"body": "x", "properties": {"delivery_tag": "1"}}',
+    b'{"body": "!", "properties": {"delivery_tag": "1", "delivery_info": {}, "body_encoding": "base64"}}',
+    b'{"body": 5, "properties": {"delivery_tag": "1", "delivery_info": {}, "body_encoding": "base64"}}',
+    b'{"body": "x", "properties": {"delivery_tag": "1", "delivery_info": {}, "body_encoding": "rot13"}}',
+    b"[" * 100_000,
+)
+
+
+def test_a_file_that_is_no_message_is_dropped_and_the_next_one_arrives(options, tmp_path):
+    """kombu's own transport raises, which ends a Celery worker: one bad file would take everything down."""
+    with Connection("filesystem://localhost//", transport_options=options) as connection:
+        queue = connection.SimpleQueue("damaged")
+        for number, data in enumerate(DAMAGED):
+            (tmp_path / "broker" / "queue" / f"{number:013d}_bad.damaged.msg").write_bytes(data)
+        queue.put({"number": 7})
+        message = queue.get(timeout=3)
+        message.ack()
+        assert message.payload == {"number": 7}
+    assert not list((tmp_path / "broker" / "queue").iterdir())
+    assert not list((tmp_path / "broker" / "taken").iterdir())
+
+
+@pytest.mark.parametrize("name", ["queue", "taken"])
+def test_a_removed_folder_is_made_again(options, tmp_path, name):
+    with Connection("filesystem://localhost//", transport_options=options) as connection:
+        queue = connection.SimpleQueue(f"removed-{name}")
+        shutil.rmtree(tmp_path / "broker" / name)
+        with pytest.raises(queue.Empty):
+            queue.get(timeout=0.3)
+        queue.put({"number": 8})
+        assert queue.get(timeout=3).payload == {"number": 8}
+    assert stat.S_IMODE((tmp_path / "broker" / name).stat().st_mode) == 0o700
+
+
+def test_messages_stay_out_of_the_temporary_folder(options, tmp_path, monkeypatch):
+    """They are commands, and may hold texts that are nobody else's business."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "elsewhere"))
+    with Connection("filesystem://localhost//", transport_options=options) as connection:
+        queue = connection.SimpleQueue("private")
+        queue.put({"number": 9})
+        assert json.loads(queue.get(timeout=3).body) == {"number": 9}
