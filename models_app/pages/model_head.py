@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from models_app.models import Row
-from models_app.pages.model_row import LOOKS, Pill
+from models_app.pages.model_row import LOOKS, Pill, pill_texts
 from models_app.selectors import ModelDetail
 from quartermaster_site.figures import age
 
@@ -46,8 +46,8 @@ def model_head(detail: ModelDetail, address: str) -> ModelHead:
     """`address` is the name of the page that the pills of the other quants lead to."""
     row = detail.row
     others = [
-        Pill(item.quant or item.quant_label or "as is", reverse(address, args=[item.pk]), "", item.pk == row.pk)
-        for item in detail.quants
+        Pill(text, item.served_id, reverse(address, args=[item.pk]), "", item.pk == row.pk)
+        for item, text in zip(detail.quants, pill_texts(detail.quants), strict=True)
     ]
     return ModelHead(
         pk=row.pk,
@@ -88,7 +88,8 @@ def model_notes(detail: ModelDetail) -> list[Note]:
         notes.append(Note("warn", f"{row.get_state_display()}: {reason}. {kept}"))
     if detail.header is None and detail.header_error:
         notes.append(Note("bad", f"The header cannot be used: {detail.header_error}."))
-    if not row.model_class:
+    elif not row.model_class:
         notes.append(Note("", f"Not served: {row.class_reason or 'this kind of file is not a model by itself'}."))
-    notes += [Note("warn", finding.text) for finding in detail.findings if finding.level != "info"]
+    said = ("header-unreadable",) if detail.header_error else ()
+    notes += [Note("warn", item.text) for item in detail.findings if item.level != "info" and item.kind not in said]
     return notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -10,6 +11,7 @@ from django.urls import reverse
 from gpus_app.core.units import GIB
 from gpus_app.models import Host
 from gpus_app.selectors import target_vram_gib
+from models_app.core.classes.dispatch import is_not_yet
 from models_app.models import Row, StoredPlan
 from models_app.selectors import ModelFilter, ModelGroup
 from models_app.selectors.listing import base_plan
@@ -48,6 +50,7 @@ class HostScale:
 @dataclass(frozen=True, slots=True)
 class Pill:
     text: str
+    title: str
     url: str
     fragment: str
     on: bool
@@ -86,6 +89,8 @@ def state_of(row: Row, plan: StoredPlan | None) -> str:
         return row.state
     if not row.model_class:
         return "unserved"
+    if plan and plan.verdict == "unplanned" and not is_not_yet(plan.skip_reason):
+        return "unserved"
     return plan.verdict if plan and plan.verdict in LOOKS else "waiting"
 
 
@@ -94,6 +99,7 @@ def model_item(
 ) -> ModelItem:
     """The figures of the chosen quant, and one pill per quant."""
     shown, plan = group.chosen, base_plan(group.chosen)
+    texts = pill_texts(group.rows)
     tone, word, shape = LOOKS[state_of(shown, plan)]
     sized = plan if plan is not None and plan.verdict not in ("unplanned", "unknown") else None
     bar = mini_bar(sized.est_vram_bytes, scale.capacity_bytes, scale.budget_bytes) if sized else None
@@ -102,7 +108,7 @@ def model_item(
         name=shown.base_id,
         served_id=shown.served_id,
         url=reverse("models:model-show", args=[shown.pk]),
-        pills=tuple(_pill(row, group, wanted) for row in group.rows),
+        pills=tuple(_pill(row, text, group, wanted) for row, text in zip(group.rows, texts, strict=True)),
         host=scale.name if show_host else "",
         model_class=shown.model_class or UNKNOWN,
         size=gib(shown.size_bytes),
@@ -122,11 +128,21 @@ def model_item(
     )
 
 
-def _pill(row: Row, group: ModelGroup, wanted: ModelFilter) -> Pill:
+def pill_texts(rows: Sequence[Row]) -> list[str]:
+    """The quant of each; files of the same quant are numbered."""
+    names = [row.quant or row.quant_label or "as is" for row in rows]
+    return [
+        f"{name} #{names[: index + 1].count(name)}" if names.count(name) > 1 else name
+        for index, name in enumerate(names)
+    ]
+
+
+def _pill(row: Row, text: str, group: ModelGroup, wanted: ModelFilter) -> Pill:
     others = {sibling.pk for sibling in group.rows} - {row.pk}
     query = wanted.query(picks=(wanted.picks - others) | {row.pk})
     return Pill(
-        text=row.quant or row.quant_label or "as is",
+        text=text,
+        title=row.served_id,
         url=f"{reverse('models:model-list')}{query}",
         fragment=f"{reverse('models:model-row', args=[row.pk])}{wanted.query()}",
         on=len(group.rows) > 1 and row.pk == group.chosen.pk,

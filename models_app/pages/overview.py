@@ -39,7 +39,7 @@ FIELD_NAMES = {rule.key: rule.label for rule in NUMBERS} | {
     "models": "Models",
     "publish_path": "Path",
     "publish_dialect": "Router",
-    "adopt_foreign_file": "Replace a file of others",
+    "adopt_foreign_file": "Replace a file edited by hand",
 }
 
 _PLAN_WORDS = {
@@ -68,6 +68,7 @@ class Card:
     worker: WorkerState
     bar: MemoryBar | None
     hint: str
+    hint_link: str
     facts: tuple[Fact, ...]
     models: int
     folders: int
@@ -119,13 +120,18 @@ def host_card(card: HostCard, *, may_scan: bool) -> Card:
         subtitle=f"{gpus}, {budget}",
         worker=worker_state(host),
         bar=device_bar(host),
-        hint="" if card.devices else "No GPU was seen." if target else "No GPU was seen: plans run on the CPU.",
+        hint="" if card.devices else _no_gpu(bool(target)),
+        hint_link="Change it" if target else "Set the budget by hand",
         facts=_facts(card),
         models=card.models,
         folders=len(card.roots),
         may_scan=may_scan and bool(card.roots),
         held=held_back(host),
     )
+
+
+def _no_gpu(by_hand: bool) -> str:
+    return f"No GPU was seen: plans {'use the target set by hand' if by_hand else 'run on the CPU'}."
 
 
 def _facts(card: HostCard) -> tuple[Fact, ...]:
@@ -146,7 +152,7 @@ def _facts(card: HostCard) -> tuple[Fact, ...]:
 def _counted_fact(label: str, number: int, url: str, tone: str, shape: str) -> Fact:
     if not number:
         return Fact(label, "-")
-    return Fact(label, count(number), tone=tone, shape=shape) if tone else Fact(label, count(number), url)
+    return Fact(label, count(number), url, tone, shape)
 
 
 def _config_fact(card: HostCard, now: datetime) -> Fact:

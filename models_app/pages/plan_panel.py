@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from models_app.core.catalog import MemoryTerm, Plan
+from models_app.core.classes.dispatch import is_not_yet
 from models_app.pages.layer_strip import LayerStrip, layer_strip
 from models_app.pages.placement_text import placement_sentence
 from quartermaster_site.drawings import MemoryBar, Part, Track, memory_bar
@@ -131,7 +132,7 @@ def plan_panel(plan: Plan, machine: Machine, *, block_count: int, pinned: Collec
 
 def _headline(plan: Plan) -> str:
     if plan.verdict == "unplanned":
-        return f"Not planned yet: {plan.model_class}"
+        return f"Not planned yet: {plan.model_class}" if is_not_yet(plan.skip_reason) else "Not served"
     if plan.placement is None:
         return "Cannot judge"
     context = f"context {count(plan.placement.ctx_tokens)}"

@@ -11,6 +11,7 @@ from gpus_app.models import Device, Host
 from gpus_app.selectors import hosts
 from models_app.models import Finding, Revision, Root, Row, StoredPlan
 from models_app.selectors.details import issues
+from models_app.selectors.listing import PLAN_WARNS
 from quartermaster_site.errors import NotFound
 from quartermaster_site.jobs.models import UNFINISHED, Job
 
@@ -79,7 +80,7 @@ def _row_counts() -> dict[int, Mapping[str, int]]:
         .annotate(
             models=Count("id", distinct=True),
             served=Count("id", filter=planned, distinct=True),
-            with_warnings=Count("id", filter=Q(plans__warning_count__gt=0), distinct=True),
+            with_warnings=Count("id", filter=PLAN_WARNS, distinct=True),
             offline=Count("id", filter=away, distinct=True),
         )
     )

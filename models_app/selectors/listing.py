@@ -28,6 +28,8 @@ STATES: Mapping[str, str] = {
     "changed": "With own settings",
 }
 """Choice of the state filter -> its label."""
+PLAN_WARNS = Q(plans__warning_count__gt=0) | Q(plans__verdict__in=("over", "unknown"))
+"""Rows with a plan that somebody should look at: it carries a warning, does not fit or cannot be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ def _in_state(rows: QuerySet[Row], state: str) -> QuerySet[Row]:
     if state in Row.State.values:
         return rows.filter(state=state)
     if state == "warning":
-        return rows.filter(plans__warning_count__gt=0).distinct()
+        return rows.filter(PLAN_WARNS).distinct()
     if state in ("over", "spills", "unknown"):
         return rows.filter(plans__verdict=state).distinct()
     if state == "skipped":
@@ -227,14 +229,19 @@ def _by_family(groups: list[ModelGroup]) -> list[ModelGroup]:
 
 
 def _chosen(rows: Sequence[Row], picks: frozenset[int]) -> Row:
-    """The quant a person picked, else the largest that fits, else the smallest."""
+    """The quant a person picked, else the largest that fits, else the smallest of those with a plan."""
     picked = next((row for row in rows if row.pk in picks), None)
     if picked:
         return picked
     fitting = [row for row in rows if (plan := base_plan(row)) and plan.verdict == "fits"]
     if fitting:
         return max(fitting, key=lambda row: row.size_bytes)
-    return min(rows, key=lambda row: row.size_bytes)
+    return min(rows, key=lambda row: (not _is_planned(row), row.size_bytes))
+
+
+def _is_planned(row: Row) -> bool:
+    plan = base_plan(row)
+    return plan is not None and not plan.skip_reason
 
 
 def _with_authors(groups: Sequence[ModelGroup]) -> list[ModelGroup]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpus_app.core.budget import Budget
+from gpus_app.core.units import from_gib
 from gpus_app.models import Host
 from gpus_app.selectors import host_budget
 from models_app import convert
@@ -23,6 +24,12 @@ class HostFacts:
     settings: Settings
     budget: Budget
     overrides: Sequence[Override]
+
+    def budget_for(self, override: Override) -> Budget:
+        """The host's budget; a target typed for one model where no GPU was seen is a device of that size."""
+        if self.budget.device_bytes or override.vram_target_gb <= 0:
+            return self.budget
+        return replace(self.budget, device_bytes=(from_gib(override.vram_target_gb),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,7 @@ class HostPlanner:
             header,
             settings=self.facts.settings,
             override=override,
-            budget=self.facts.budget,
+            budget=self.facts.budget_for(override),
             headers=self.headers,
         )
         self.planned[row.full_path] = plans
@@ -81,4 +88,4 @@ def preview_plan(*, row: StoredRow, override: Override | None = None, facts: Hos
     lookup = convert.header_lookup(row.host, companions)
     header = lookup(row.path)
     plans = HostPlanner(facts, lookup)(found, header, own)
-    return Preview(plans, header, facts.budget, own)
+    return Preview(plans, header, facts.budget_for(own), own)

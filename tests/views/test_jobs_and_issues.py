@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from gpus_app.models import Host
-from models_app.models import Finding
+from models_app.models import Finding, Root
 from quartermaster_site.jobs.models import Job
 
 HTMX = {"HX-Request": "true"}
@@ -106,3 +106,19 @@ def test_themes_are_kept(gpu_host: Host, viewer: Client) -> None:
     assert viewer.post("/account/", {"theme": "dark"}).status_code == 302
     assert 'data-bs-theme="dark"' in viewer.get("/").content.decode()
     assert viewer.post("/account/", {"theme": "purple"}).status_code == 422
+
+
+def test_findings_do_not_say_everything_twice(scanned: Host, viewer: Client) -> None:
+    root = Root.objects.get()
+    Finding.objects.create(
+        host=scanned, kind="root-missing", path="/srv/gone", text="this models folder is not a folder", level="error"
+    )
+    Finding.objects.create(
+        host=scanned, kind="file-unreadable", path=f"{root.path}/link.gguf", text="file cannot be read: broken link"
+    )
+    overview, issues = viewer.get("/").content.decode(), viewer.get("/issues/").content.decode()
+    assert "header unreadable: unreadable" not in overview
+    assert "folder missing: it is not a folder" in overview
+    assert 'href="/hosts/local/folders/">Look' in overview
+    assert "file unreadable: broken link" in overview
+    assert "See the text" not in issues

@@ -152,3 +152,19 @@ def test_five_hundred_rows_take_at_most_twelve_queries(
     html = _html(viewer, "/models/?page=3")
     assert len(_names(html)) == 50
     assert "Page 3 of 3" in html
+
+
+def test_a_quant_that_cannot_be_served_is_not_the_one_shown(gpu_host: Host, viewer: Client) -> None:
+    gap = {"verdict": "unplanned", "skip_reason": "incomplete: part 2 of 3 is not on disk"}
+    _add(gpu_host, "delta-70b", size_bytes=2 << 30, plan=gap)
+    _add(gpu_host, "delta-70b", served_id="delta-70b-two", path="/two/delta.gguf", plan={"verdict": "over"})
+    html = _html(viewer, "/models/")
+    assert "does not fit" in html
+    assert ["Q4_K_M #1", "Q4_K_M #2"] == re.findall(r'class="q-pill"[^>]*>([^<]+)<', html)
+    assert 'title="delta-70b-two"' in html
+    assert "not planned yet" not in _html(viewer, "/models/?pick=" + str(Row.objects.first().pk))  # type: ignore[union-attr]
+
+
+def test_a_plan_that_does_not_fit_counts_as_a_warning(shelf_rows: Host, viewer: Client) -> None:
+    assert _names(_html(viewer, "/models/?state=warning")) == ["gamma-70b"]
+    assert 'state=warning"><span class="q-st q-warn">' in _html(viewer, "/")

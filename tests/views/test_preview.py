@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from gpus_app.models import Host
+from gpus_app.models import Device, Host, HostSetting
 from models_app.models import Override, Revision, Row, StoredPlan
 from models_app.views import model_detail
 from quartermaster_site.rate import RateLimit
@@ -175,3 +175,20 @@ def test_the_header_can_be_searched(scanned: Host, viewer: Client, row_named: Na
     assert "context_length" in found
     assert "embedding_length" not in found
     assert "No fact matches" in viewer.get(f"{address}?q=zzz").content.decode()
+
+
+def test_a_target_for_one_model_counts_where_no_gpu_was_seen(scanned: Host, viewer: Client, row_named: Named) -> None:
+    Device.objects.all().delete()
+    HostSetting.objects.update(values={"maxRamGB": 48.0})
+    row = row_named("qwen3-8b")
+    assert "Runs on the CPU" in _preview(viewer, row).content.decode()
+    assert re.search(r"Fits: \d+\.\d of 24\.0 GiB", _text(_preview(viewer, row, vramTargetGB="24").content.decode()))
+
+
+def test_a_file_without_a_readable_header_is_not_served_and_says_so_once(
+    scanned: Host, viewer: Client, row_named: Named
+) -> None:
+    text = _text(viewer.get(f"/models/{row_named('broken').pk}/").content.decode())
+    assert "Not planned yet" not in text
+    assert text.count("The header cannot be used") == 1
+    assert "Not served" in text

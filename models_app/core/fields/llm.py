@@ -44,7 +44,7 @@ ESSENTIALS = (
         INTEGER,
         "essentials",
         "Context",
-        "Tokens one conversation can hold. Blank: the largest that fits.",
+        "Tokens one conversation can hold, in steps of 4,096. Blank: the largest that fits.",
         inherit=OWN,
         minimum=1,
         limit="trained-length",

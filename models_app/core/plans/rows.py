@@ -71,6 +71,8 @@ def _on_its_runtime(budget: Budget, settings: Settings, override: Override) -> B
 
 def _skip_reason(row: Row, header: Header | None, engine: str) -> str:
     """Why no launch of this row can be planned, "" when one can."""
+    if not row.model_class:
+        return row.class_reason or "it has no class that can be served"
     reason = unplanned_reason(row.model_class)
     if reason:
         return reason
