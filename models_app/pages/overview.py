@@ -169,7 +169,7 @@ def attention_lines(findings: Sequence[Finding]) -> list[AttentionLine]:
     for finding in findings:
         row = finding_row(finding)
         url = row.url or f"{reverse('models:issue-list')}?q={row.object}"
-        text = f"{row.title.lower()}: {finding.text}"
+        text = f"{row.title.lower()}: {row.text}"
         lines.append(AttentionLine(row.tone, row.word, row.shape, row.object, text, url, "Look"))
     return lines
 
