@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from gpus_app.models import Host, OsFamily
-from gpus_app.services import is_absolute
+from gpus_app.services import is_absolute, request_plan
 from models_app import convert
 from models_app.core.discovery.hostile_names import unsafe_reason
 from models_app.core.discovery.roots import is_category, path_key
-from models_app.models import HeaderFacts, Root, Row
+from models_app.models import Finding, HeaderFacts, Root, Row
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import Refused
@@ -75,14 +76,21 @@ def _nesting(host: Host, path: str) -> str:
 
 
 def remove_root(*, root: Root, actor: Actor) -> int:
-    """Stop scanning a folder and forget the models found in it; returns their number. Overrides stay."""
+    """Stop scanning a folder, forget what was found in it, plan without it; returns the number of models.
+
+    Overrides stay.
+    """
     require(actor.user, Level.MANAGE)
     with transaction.atomic():
         count = root.rows.count()
         changes: dict[str, list[Any]] = {"path": [root.path, None], "models": [count, 0]}
         record(actor, "root.remove", subject=root, host_slug=root.host.slug, changes=changes)
         root.rows.all().delete()
+        below = root.path.rstrip("/\\")
+        inside = Q(path=root.path) | Q(path__startswith=f"{below}/") | Q(path__startswith=f"{below}\\")
+        Finding.objects.filter(inside, host=root.host).delete()
         root.delete()
+        request_plan(host=root.host, actor=actor)
     return count
 
 

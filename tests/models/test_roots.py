@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from models_app.models import Override, Row
+from models_app.models import Finding, Override, Revision, Row
 from models_app.services import add_root, remove_root, start_scan
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
@@ -85,3 +85,16 @@ def test_who_may(host, make_user, monkeypatch, role, may_scan, may_add):
             with pytest.raises(NotAllowed):
                 action()
     assert Job.objects.exists() == may_scan
+
+
+def test_a_removed_root_leaves_no_finding_and_no_entry(
+    scanned, host, actor, folder, django_capture_on_commit_callbacks
+):
+    other = Finding.objects.create(host=host, kind="file-unreadable", path=f"{folder}-2/link.gguf", text="broken link")
+    Finding.objects.create(host=host, kind="file-unreadable", path=f"{folder}/link.gguf", text="broken link")
+    Finding.objects.create(host=host, kind="root-missing", path=str(folder), text="it does not exist")
+    assert Revision.objects.latest("number").summary["entries"]
+    with django_capture_on_commit_callbacks(execute=True):
+        remove_root(root=host.roots.get(), actor=actor)
+    assert list(Finding.objects.all()) == [other]
+    assert not Revision.objects.latest("number").summary["entries"]
