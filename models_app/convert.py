@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from gpus_app.models import Backend, Host
-from gpus_app.selectors import section, target_vram_gib
+from gpus_app.selectors import ram_limit_gib, section, target_vram_gib
 from models_app import models, records
 from models_app.core import catalog
 from models_app.core.discovery.families import family_key, model_base_key
@@ -96,6 +96,7 @@ def core_settings(host: Host) -> Settings:
     for name in SETTING_SECTIONS:
         document.update(section(host, name).values)
     document["targetVramGB"] = target_vram_gib(host)
+    document["maxRamGB"] = ram_limit_gib(host)
     document["backends"] = [_backend(row) for row in host.backends.all()]
     return settings_from_mapping(document)
 

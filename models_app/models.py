@@ -224,4 +224,4 @@ class Revision(models.Model):
         constraints = [models.UniqueConstraint(fields=["host", "number"], name="revision_numbers_are_unique")]
 
     def __str__(self) -> str:
-        return f"revision {self.number} of {self.host_id}"
+        return f"revision {self.number} of {self.host.slug}"

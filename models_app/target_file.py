@@ -20,6 +20,9 @@ KEEP_BACKUPS = 5
 _CANNOT_RENAME = (errno.EBUSY, errno.EXDEV, errno.EPERM, errno.ETXTBSY)
 
 
+_REPLACE = "Write again and say there that it may be replaced; its text is kept as a backup."
+
+
 class TargetRefused(QuartermasterError):
     """The file was not written; nothing on disk has changed."""
 
@@ -27,9 +30,13 @@ class TargetRefused(QuartermasterError):
 class ForeignFile(TargetRefused):
     """There is a file that is not ours."""
 
+    advice = _REPLACE
+
 
 class Drift(TargetRefused):
     """The file was changed since we wrote it."""
+
+    advice = _REPLACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,7 @@ def _check_ours(target: Path, current: bytes, expected_sha256: str, adopt: bool)
         return
     stamp = read_stamp(current.decode("utf-8", "replace"))
     if stamp is None:
-        raise ForeignFile(f"{target} was not written by Quartermaster. Adopt it to have it replaced (after a backup).")
+        raise ForeignFile(f"{target} was not written by Quartermaster.")
     if expected_sha256 or not stamp.intact:
         raise Drift(f"{target} was changed since it was written (its header says revision {stamp.revision}).")
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 class QuartermasterError(Exception):
-    """An expected failure. `str(error)` is a sentence a user can act on."""
+    """An expected failure. `str(error)` is a sentence a user can act on, `advice` what to do about it."""
+
+    advice = ""
 
 
 class UsageError(QuartermasterError):

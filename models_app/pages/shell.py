@@ -73,6 +73,8 @@ def _number_of(rows: QuerySet[Any], counted: str = "pk") -> Coalesce:
 
 
 _NEWEST = Revision.objects.filter(host=OuterRef("pk")).order_by("-number")
+_WRITTEN = _NEWEST.filter(state=Revision.State.WRITTEN)
+_WRITES = Job.objects.filter(kind="publish", host=OuterRef("pk")).order_by("-pk")
 _COUNTS = {
     "last_scan_at": Subquery(
         Root.objects.filter(host=OuterRef("pk")).order_by("-last_scan_at").values("last_scan_at")[:1]
@@ -82,7 +84,10 @@ _COUNTS = {
     "job_count": _number_of(Job.objects.filter(state__in=UNFINISHED)),
     "newest_number": Subquery(_NEWEST.values("number")[:1]),
     "newest_state": Subquery(_NEWEST.values("state")[:1]),
-    "newest_sha256": Subquery(_NEWEST.values("sha256")[:1]),
+    "newest_body": Subquery(_NEWEST.values("body_sha256")[:1]),
+    "written_body": Subquery(_WRITTEN.values("body_sha256")[:1]),
+    "written_number": Subquery(_WRITTEN.values("number")[:1]),
+    "last_write_error": Subquery(_WRITES.values("error_kind")[:1]),
 }
 
 
@@ -115,11 +120,18 @@ class Strip:
         state = self.host.newest_state  # type: ignore[attr-defined]
         if state == Revision.State.BLOCKED:
             return ConfigState("blocked", url, urgent=True)
-        if self.host.newest_sha256 == self.host.written_sha256:  # type: ignore[attr-defined]
-            return ConfigState(f"rev {number} written", url, urgent=False)
+        if self.host.written_sha256 and self.host.newest_body == self.host.written_body:  # type: ignore[attr-defined]
+            return ConfigState(f"rev {self.host.written_number} written", url, urgent=False)  # type: ignore[attr-defined]
         if not self.host.publish_path:
             return ConfigState(f"rev {number}", url, urgent=False)
         return ConfigState(f"rev {number} not written", url, urgent=state != Revision.State.WRITING)
+
+    @property
+    def drift(self) -> ConfigState | None:
+        """Whether the last write met a file that somebody had changed since the one before."""
+        if self.host is None or not self.host.written_sha256 or self.host.last_write_error != "Drift":  # type: ignore[attr-defined]
+            return None
+        return ConfigState("edited by hand", reverse("models:config-show", args=[self.host.slug]), urgent=True)
 
 
 class Shell:

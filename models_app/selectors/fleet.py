@@ -13,7 +13,10 @@ from models_app.models import Finding, Revision, Root, Row, StoredPlan
 from models_app.selectors.details import issues
 from models_app.selectors.listing import PLAN_WARNS
 from quartermaster_site.errors import NotFound
-from quartermaster_site.jobs.models import UNFINISHED, Job
+from quartermaster_site.jobs.models import UNFINISHED, Job, State
+
+FILE_OF_OTHERS = ("ForeignFile", "Drift")
+"""Kinds of error of a write that a person may decide to go on after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,14 @@ def latest_candidate(host: Host) -> Revision | None:
 def latest_written(host: Host) -> Revision | None:
     found = Revision.objects.filter(host=host, state=Revision.State.WRITTEN).select_related("host", "author")
     return found.order_by("-number").first()
+
+
+def refused_write(host: Host) -> Job | None:
+    """The last write, where it stopped at a text of somebody else at the path that is set now."""
+    last = Job.objects.filter(kind="publish", host=host).select_related("host", "started_by").first()
+    if last is None or last.state != State.FAILED or last.error_kind not in FILE_OF_OTHERS:
+        return None
+    return last if last.inputs.get("path") == host.publish_path else None
 
 
 def roots(host: Host) -> QuerySet[Root]:

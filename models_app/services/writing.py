@@ -64,11 +64,14 @@ def note_written(*, job: Job, path: str, sha256: str) -> None:
 
 
 def note_failed(*, job: Job, reason: str) -> None:
-    """Nothing was written, or it is not known: the text stays a candidate that can be written again."""
+    """Nothing was written, or it is not known: the text stays a candidate, or what was written last, as it was."""
     revision = _revision_of(job)
     if revision is None:
         return
-    Revision.objects.filter(pk=revision.pk).update(state=Revision.State.FAILED, state_reason=reason[:500])
+    was_written = revision.sha256 == revision.host.written_sha256
+    state = Revision.State.WRITTEN if was_written else Revision.State.FAILED
+    Revision.objects.filter(pk=revision.pk).update(state=state, state_reason=reason[:500])
+    Host.objects.filter(pk=revision.host_id).update(adopt_foreign_file=False)
     worker = Actor(name=f"worker of {revision.host.slug}")
     failed = AuditEntry.Result.FAILED
     record(worker, "config.write", subject=revision, host_slug=revision.host.slug, result=failed, reason=reason)

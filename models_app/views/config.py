@@ -19,11 +19,9 @@ from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.errors import Refused, Unavailable
 from quartermaster_site.http import STOP_POLLING, Request, go_to, page, wants_fragment
-from quartermaster_site.jobs.models import Job, State
+from quartermaster_site.jobs.models import Job
 from quartermaster_site.jobs.pages import job_row
 from quartermaster_site.jobs.selectors import unfinished_job
-
-_ASK_AGAIN = ("ForeignFile", "Drift")
 
 
 @require_safe
@@ -51,6 +49,7 @@ def _config_page(
 ) -> HttpResponse:
     planning = unfinished_job("plan_host", host)
     last = Job.objects.filter(kind="publish", host=host).select_related("host", "started_by").first()
+    refused = selectors.refused_write(host)
     context = {
         "host": host,
         "revision": revision,
@@ -60,7 +59,7 @@ def _config_page(
         "planning": planning,
         "has_models": Row.objects.filter(host=host).exclude(state=Row.State.MISSING).exists(),
         "last_job": job_row(last) if last else None,
-        "ask_again": last is not None and last.state == State.FAILED and last.error_kind in _ASK_AGAIN,
+        "refused": refused,
         "revisions": list(selectors.revisions(host)[:10]),
         "may_operate": may(request.user, Level.OPERATE),
         "may_manage": may(request.user, Level.MANAGE),
@@ -126,14 +125,13 @@ def config_write(request: Request, slug: str, number: int) -> HttpResponse:
         if not started.created:
             messages.info(request, "A file is being written already.")
         return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))
-    last = Job.objects.filter(kind="publish", host=host).first()
-    foreign = bool(last and last.state == State.FAILED and last.error_kind in _ASK_AGAIN)
+    refused = selectors.refused_write(host)
     context = {
         "host": host,
         "revision": revision,
         "view": config_view(host, revision),
-        "foreign": foreign,
-        "problem": last.error if last and foreign else "",
+        "foreign": refused is not None,
+        "problem": refused.error if refused else "",
         "may_manage": may(request.user, Level.MANAGE),
     }
     return page(request, "config/config_write.html", context)

@@ -48,7 +48,7 @@ def run(work: Work, report: Reporter, inputs: dict[str, Any]) -> None:
     except Cancelled as stop:
         report.cancelled(stop.partial)
     except QuartermasterError as error:
-        report.failed(type(error).__name__, str(error))
+        report.failed(type(error).__name__, str(error), error.advice)
     except Exception as error:
         log.exception("job %s failed", report.job)
         report.failed(type(error).__name__, f"Unexpected: {error}", "The worker's log has the details.")

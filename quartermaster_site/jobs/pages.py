@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -28,7 +29,7 @@ LOOKS: dict[str, tuple[str, str, str]] = {
 """State -> tone, word, icon."""
 
 _RESULTS = (
-    ("models", "Models", True),
+    ("models", "Quants", True),
     ("files", "Files", True),
     ("new", "New", False),
     ("changed", "Changed", False),
@@ -90,6 +91,7 @@ class JobView:
     progress: str
     phases: tuple[PhaseRow, ...]
     results: tuple[tuple[str, str], ...]
+    error_title: str
     links: tuple[Link, ...]
     relatives: tuple[Link, ...]
     can_cancel: bool
@@ -124,6 +126,7 @@ def job_view(job: Job, *, may_cancel: bool, may_retry: bool) -> JobView:
         progress=progress_text(job),
         phases=_phases(job),
         results=_results(job.result) if job.is_finished else (),
+        error_title=_spaced(job.error_kind) or "Failed",
         links=_links(job),
         relatives=_relatives(job),
         can_cancel=may_cancel and not job.is_finished and job.state != State.CANCELLING,
@@ -156,6 +159,11 @@ def _results(result: dict[str, Any]) -> tuple[tuple[str, str], ...]:
         elif isinstance(value, str) and value:
             found.append((label, value))
     return tuple(found)
+
+
+def _spaced(name: str) -> str:
+    """`ForeignFile` as `Foreign file`."""
+    return re.sub(r"(?<=[a-z])[A-Z]", lambda found: f" {found.group().lower()}", name)
 
 
 def _phases(job: Job) -> tuple[PhaseRow, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gpus_app.selectors import ram_limit_gib
+from models_app import convert
 from models_app.models import Revision
 from models_app.services import start_write
 from quartermaster_site.access.audit import Actor
@@ -46,7 +48,9 @@ def test_a_hand_edit_stops_it(target, write):
     target.write_text(target.read_text() + "# mine\n")
     job = write()
     assert (job.state, job.error_kind) == (State.FAILED, "Drift")
-    assert Revision.objects.get().state == "failed"
+    revision = Revision.objects.get()
+    assert (revision.state, "was changed since" in revision.state_reason) == ("written", True)
+    assert "may be replaced" in job.advice
     assert AuditEntry.objects.filter(result="failed").count() == 1
 
 
@@ -83,3 +87,18 @@ def test_who_may_write(target, make_user, role, allowed, django_capture_on_commi
     else:
         with pytest.raises(NotAllowed):
             start_write(revision=revision, actor=actor)
+
+
+def test_a_leave_to_replace_is_for_one_write(target, write, host):
+    target.mkdir()
+    host.adopt_foreign_file = True
+    host.save()
+    assert write().state == State.FAILED
+    host.refresh_from_db()
+    assert not host.adopt_foreign_file
+
+
+def test_the_text_names_the_memory_that_planning_uses(host):
+    host.ram_total_bytes, host.ram_available_bytes = 24 << 30, 23 << 30
+    host.save()
+    assert convert.core_settings(host).max_ram_gb == ram_limit_gib(host)

@@ -119,3 +119,44 @@ def test_polls_while_a_plan_runs(scanned: Host, viewer: Client) -> None:
     job.state = "succeeded"
     job.save()
     assert viewer.get("/config/local/", headers=part).status_code == 286
+
+
+def test_a_file_edited_by_hand_shows_until_it_is_settled(
+    scanned: Host, admin: Client, tmp_path: Path, django_capture_on_commit_callbacks: Any
+) -> None:
+    target, other = tmp_path / "config.yaml", tmp_path / "other.yaml"
+
+    def post(address: str, **values: str) -> Any:
+        return run(django_capture_on_commit_callbacks, lambda: admin.post(address, values))
+
+    post("/config/local/target/", path=str(target), dialect="llama-swap")
+    post("/config/local/1/write/")
+    target.write_text(target.read_text() + "# mine\n")
+    post("/config/local/1/write/")
+    html = admin.get("/config/local/").content.decode()
+    assert "edited by hand" in html
+    assert "The file there is not as Quartermaster left it" in html
+    assert "This text is on the host" not in html
+    assert "rev 1 written" in admin.get("/").content.decode()
+    job = Job.objects.filter(kind="publish").first()
+    assert job is not None
+    assert "<strong>Drift.</strong>" in admin.get(f"/jobs/{job.pk}/").content.decode()
+    post("/config/local/target/", path=str(other), dialect="llama-swap")
+    assert "adopt" not in admin.get("/config/local/1/write/").content.decode(), "that was another file"
+    assert "edited by hand" not in admin.get("/").content.decode()
+
+
+def test_the_same_text_under_another_number_counts_as_written(
+    scanned: Host, admin: Client, tmp_path: Path, django_capture_on_commit_callbacks: Any
+) -> None:
+    def post(address: str, **values: str) -> Any:
+        return run(django_capture_on_commit_callbacks, lambda: admin.post(address, values))
+
+    post("/config/local/target/", path=str(tmp_path / "config.yaml"), dialect="llama-swap")
+    post("/config/local/1/write/")
+    for dialect in ("quartermaster", "llama-swap"):
+        post("/config/local/target/", path=str(tmp_path / "config.yaml"), dialect=dialect)
+    html = admin.get("/").content.decode()
+    assert Revision.objects.count() == 3
+    assert "rev 1 written" in html
+    assert "rev 1, 0 s ago" in html
