@@ -17,7 +17,7 @@ def _widget(kind: type[Input] = forms.TextInput, **attrs: str) -> Input:
 
 class AdministratorForm(forms.Form):
     username = forms.CharField(
-        label="User name", max_length=150, widget=_widget(autocomplete="username", autocapitalize="none")
+        label="Username", max_length=150, widget=_widget(autocomplete="username", autocapitalize="none")
     )
     email = forms.EmailField(
         label="E-mail", required=False, widget=_widget(forms.EmailInput, autocomplete="email"), help_text="Optional."

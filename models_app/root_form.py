@@ -7,7 +7,14 @@ from django import forms
 from models_app.core.fields import CATEGORIES
 from quartermaster_site.errors import Refused
 
-_NAMES = {"3d": "3D", "llm": "text", "tts": "speech", "segment": "segmentation", "transcribe": "transcription"}
+_NAMES = {
+    "3d": "3D",
+    "llm": "text",
+    "tts": "speech",
+    "segment": "segmentation",
+    "transcribe": "transcription",
+    "embed": "embedding",
+}
 
 
 class RootForm(forms.Form):

@@ -61,6 +61,14 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return render_error(request, 404, "Not found", "There is nothing at this address, or you may not see it.")
 
 
+def wrong_method(request: HttpRequest, empty: HttpResponse) -> HttpResponse:
+    """405: what an address typed or reloaded gets where only a form can go."""
+    message = "This address only takes what a form sends. Go back to the form, or start from the overview."
+    response = render_error(request, 405, "Nothing to see here", message)
+    response["Allow"] = empty.get("Allow", "")
+    return response
+
+
 def too_many_requests(request: HttpRequest) -> HttpResponse:
     """What allauth shows when its own limits are reached."""
     response = render_error(request, 429, "Too many attempts", "Wait a minute, then try again.")

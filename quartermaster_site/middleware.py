@@ -19,6 +19,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from gpus_app.core.errors import QuartermasterError
 from quartermaster_site import error_pages
 from quartermaster_site.access import selectors as access
+from quartermaster_site.http import local_path
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 _RENEW_AFTER_SECONDS = 600
@@ -83,19 +84,24 @@ class SignedInOnly(LoginRequiredMiddleware):
         if request.htmx:  # type: ignore[attr-defined]
             here = urlsplit(request.htmx.current_url or "/")  # type: ignore[attr-defined]
             path = here.path + (f"?{here.query}" if here.query else "")
-        else:
+        elif request.method in ("GET", "HEAD"):
             path = request.get_full_path()
+        else:  # nobody can go back to where a form was sent, but to the form
+            path = local_path(request, request.META.get("HTTP_REFERER", ""))
         return _redirect(request, f"{login}?{urlencode({'next': path})}")
 
 
 class DomainErrors:
-    """Turns an expected failure into its page."""
+    """Turns an expected failure into its page, and the empty answer to a wrong method into one."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        response = self.get_response(request)
+        if response.status_code == 405 and not response.content:
+            return error_pages.wrong_method(request, response)
+        return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, QuartermasterError):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery
@@ -22,6 +21,7 @@ from models_app.models import Finding, Revision, Root, Row
 from quartermaster_site.access.models import Account
 from quartermaster_site.figures import age
 from quartermaster_site.jobs.models import UNFINISHED, Job
+from quartermaster_site.version import product_version
 
 WORKER_STATES = {
     "online": ("ok", "online", "ok"),
@@ -174,12 +174,9 @@ class Shell:
         """`light`, `dark`, or empty to follow the system."""
         return self.account.theme if self.account and self.account.theme != "auto" else ""
 
-    @cached_property
+    @property
     def version(self) -> str:
-        try:
-            return version("quartermaster")
-        except PackageNotFoundError:
-            return "development"
+        return product_version()
 
     @cached_property
     def navigation(self) -> tuple[NavGroup, ...]:

@@ -16,7 +16,7 @@ def test_from_the_printed_link_to_a_config_file(page: Page, site: str, shelf: Pa
     expect(page.get_by_role("heading", name="Is everything in place?")).to_be_visible()
     page.get_by_role("button", name="Continue").click()
 
-    page.get_by_label("User name").fill("ada")
+    page.get_by_label("Username").fill("ada")
     page.get_by_label("Password", exact=True).fill("correct horse battery")
     page.get_by_label("Password again").fill("correct horse battery")
     page.get_by_role("button", name="Continue").click()
@@ -31,7 +31,7 @@ def test_from_the_printed_link_to_a_config_file(page: Page, site: str, shelf: Pa
     page.get_by_role("button", name="Continue").click()
 
     page.get_by_role("button", name="Scan now").click()
-    expect(page.get_by_role("heading", name="5 models in 5 quants, 1 finding")).to_be_visible()
+    expect(page.get_by_role("heading", name="6 models in 6 quants, 1 finding")).to_be_visible()
     page.get_by_role("button", name="Continue").click()
     page.get_by_role("button", name="Finish and see the models").click()
 

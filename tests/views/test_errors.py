@@ -12,6 +12,7 @@ from models_app.models import Row
 from models_app.views import model_detail, overview
 from quartermaster_site.errors import Unavailable
 from quartermaster_site.rate import RateLimit
+from quartermaster_site.version import product_version
 
 HTMX = {"HX-Request": "true"}
 
@@ -75,3 +76,22 @@ def test_fragments_get_a_panel_not_a_page(gpu_host: Host, viewer: Client) -> Non
 
 def test_config_without_a_name_finds_its_host(gpu_host: Host, viewer: Client) -> None:
     assert viewer.get("/config/")["Location"] == "/config/local/"
+
+
+@pytest.mark.parametrize("address", ["/models/1/preview/", "/config/local/render/", "/hosts/local/scan/"])
+def test_an_address_that_only_forms_go_to_has_a_page(gpu_host: Host, viewer: Client, address: str) -> None:
+    answer = viewer.get(address)
+    assert (answer.status_code, answer["Allow"]) == (405, "POST")
+    assert "only takes what a form sends" in answer.content.decode()
+
+
+def test_a_form_sent_after_the_session_ended_leads_back_to_the_form(gpu_host: Host, admin: Client) -> None:
+    form = "http://testserver/models/1/?ctx=8k"
+    answer = Client().post("/models/1/preview/", {"ctx": "8k"}, headers={"Referer": form})
+    assert answer["Location"] == "/login/?next=%2Fmodels%2F1%2F%3Fctx%3D8k"
+    answer = Client().post("/models/1/preview/", headers={"Referer": "https://elsewhere.example/x"})
+    assert answer["Location"] == "/login/?next=%2F"
+
+
+def test_the_footer_names_the_version(gpu_host: Host, viewer: Client) -> None:
+    assert f"Quartermaster {product_version()}" in viewer.get("/jobs/").content.decode()
