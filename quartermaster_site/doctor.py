@@ -174,7 +174,7 @@ def llama_server() -> Result:
     path = shutil.which("llama-server")
     if path:
         return Result("llama-server", "ok", path)
-    remedy = "Install llama.cpp, or name the executable under the host's backends: planning works without it."
+    remedy = "Install llama.cpp where the router runs; planning works without it."
     return Result("llama-server", "note", "not on the search path", remedy)
 
 

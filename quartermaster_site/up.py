@@ -85,7 +85,8 @@ def _start(options: argparse.Namespace, children: list[Child]) -> None:
 def _model_folder(text: str) -> str:
     path = os.path.abspath(os.path.expanduser(text))
     if not os.path.isdir(path):
-        raise UsageError(f"the models folder {path} does not exist.")
+        problem = "is not a folder" if os.path.exists(path) else "does not exist"
+        raise UsageError(f"the models folder {path} {problem}.")
     if not os.access(path, os.R_OK | os.X_OK):
         raise UsageError(f"the models folder {path} cannot be read.")
     return path

@@ -141,8 +141,29 @@ class TestAnswer:
     def test_for_people(self, run, zoo_folder):
         code, out, err = run("plan", zoo_folder / "gpt-oss-20b-mxfp4.gguf", "--vram", 12, "--ram", 32)
         assert (code, err) == (0, "")
-        for part in ("spills, VRAM", "Weights", "Total", "GPU0", "RAM", "try: ", "llama-server -m ", "experts of"):
+        for part in (
+            "spills to CPU, VRAM",
+            "Weights",
+            "Total",
+            "GPU0",
+            "RAM",
+            "try: ",
+            "llama-server -m ",
+            "experts of",
+        ):
             assert part in out
+
+    def test_for_people_an_incomplete_set_warns(self, run, zoo_folder, tmp_path):
+        for part in zoo_folder.glob("llama33-70b*-0000[13]-of*"):
+            (tmp_path / part.name).symlink_to(part)
+        _code, out, _err = run("plan", sorted(tmp_path.iterdir())[0], "--vram", 48)
+        assert "warning: 1 of 3 parts of the set is missing" in out
+
+    def test_its_help_names_no_default_that_the_search_does_not_keep(self, capsys):
+        for verb, named in (("plan", False), ("project", True)):
+            with pytest.raises(SystemExit):
+                cli.main([verb, "--help"])
+            assert ("micro-batch (512)" in capsys.readouterr().out) == named
 
     def test_for_people_without_a_gpu(self, run, zoo_folder):
         _code, out, _err = run("plan", zoo_folder / "qwen3-0.6b-q8_0.gguf", "--vram", 0, "--ram", 32)
@@ -155,7 +176,7 @@ class TestAnswer:
         path.write_bytes(header_bytes({"kv": pairs, "tensors": []}) + bytes(64))
         code, out, _err = run("plan", path, "--vram", 8, "--ram", 8)
         assert code == 0
-        assert out.splitlines()[0] == f"{path}: unknown"
+        assert out.splitlines()[0] == f"{path}: cannot judge"
         assert "no usable number of blocks" in out
         assert "Total" not in out
 

@@ -156,6 +156,7 @@ def test_a_port_in_use(data_dir):
     ("arguments", "message"),
     [
         (["--models", "/nowhere/at/all"], "the models folder /nowhere/at/all does not exist"),
+        (["--models", __file__], "is not a folder"),
         (["--port", "70000"], "a port is a number from 1 to 65535"),
         (["--host", "203.0.113.7"], "no address of this machine"),
         (["--host", "not a name"], "no address of this machine"),

@@ -81,7 +81,8 @@ class GgufModel:
         if split.number > 0:
             self._keys.warn("the first part of the set, which carries the facts, is missing")
         if missing_count > 0:
-            self._keys.warn(f"{missing_count:,} of {split.parts:,} parts of the set are missing")
+            verb = "is" if missing_count == 1 else "are"
+            self._keys.warn(f"{missing_count:,} of {split.parts:,} parts of the set {verb} missing")
             self._data_complete = False
         elif split.tensors not in (0, self._scan.count):
             self._keys.warn(f"the set promises {split.tensors:,} tensors and holds {self._scan.count:,}")

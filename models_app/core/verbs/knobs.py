@@ -32,27 +32,34 @@ _NUMBERS = {"ctx", "ub", "b", "parallel", "n_cpu_moe", "devices"}
 _TEXTS = {"ctk", "ctv", "outputs"}
 
 
-def add_knobs(parser: argparse.ArgumentParser) -> None:
-    """One option for each knob; an option that is not given leaves None."""
-    group = parser.add_argument_group("launch")
+def add_knobs(parser: argparse.ArgumentParser, *, searched: bool = False) -> None:
+    """One option for each knob; an option that is not given leaves None: its default, or where the rest is
+    `searched`, what the search finds."""
+    group = parser.add_argument_group("launch", "pins; what is left out is searched" if searched else None)
+
+    def default(text: str) -> str:
+        return "" if searched else f" ({text})"
+
     group.add_argument("--ctx", type=whole_number, metavar="N", help="value of -c, the whole pool of all slots")
-    group.add_argument("--ub", type=whole_number, metavar="N", help="micro-batch (512)")
-    group.add_argument("-b", type=whole_number, metavar="N", help="batch (2048)")
-    group.add_argument("--ctk", metavar="T", help="type of the K cache (f16)")
-    group.add_argument("--ctv", metavar="T", help="type of the V cache (f16)")
-    group.add_argument("--parallel", type=whole_number, metavar="N", help="slots (1)")
+    group.add_argument("--ub", type=whole_number, metavar="N", help=f"micro-batch{default('512')}")
+    group.add_argument("-b", type=whole_number, metavar="N", help=f"batch{default('2048')}")
+    group.add_argument("--ctk", metavar="T", help=f"type of the K cache{default('f16')}")
+    group.add_argument("--ctv", metavar="T", help=f"type of the V cache{default('f16')}")
+    group.add_argument("--parallel", type=whole_number, metavar="N", help=f"slots{default('1')}")
     unified = group.add_mutually_exclusive_group()
     unified.add_argument("--kv-unified", action="store_true", default=None, help="one pool for all slots (the default)")
     unified.add_argument(
         "--no-kv-unified", dest="kv_unified", action="store_false", default=None, help="a part of the pool per slot"
     )
-    group.add_argument("--ngl", type=_layers, metavar="N|all", help="layers on the devices, the output included (all)")
     group.add_argument(
-        "--n-cpu-moe", type=whole_number, metavar="N", help="experts of the first N layers stay in RAM (0)"
+        "--ngl", type=_layers, metavar="N|all", help=f"layers on the devices, the output included{default('all')}"
     )
-    group.add_argument("--devices", type=whole_number, metavar="N", help="number of devices (1)")
-    group.add_argument("--tensor-split", type=_shares, metavar="A,B…", help="shares of the devices (equal)")
-    group.add_argument("--fa", choices=("on", "off"), help="flash attention (on)")
+    group.add_argument(
+        "--n-cpu-moe", type=whole_number, metavar="N", help=f"experts of the first N layers stay in RAM{default('0')}"
+    )
+    group.add_argument("--devices", type=whole_number, metavar="N", help=f"number of devices{default('1')}")
+    group.add_argument("--tensor-split", type=_shares, metavar="A,B…", help=f"shares of the devices{default('equal')}")
+    group.add_argument("--fa", choices=("on", "off"), help=f"flash attention{default('on')}")
     group.add_argument(
         "--outputs", choices=("server", "all"), help="rows of logits: as llama-server or llama-fit-params"
     )

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_budget_options(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object a line and file")
     parser.add_argument("--no-cache", action="store_true", help="read every header afresh")
-    add_knobs(parser)
+    add_knobs(parser, searched=True)
     group = parser.add_argument_group("check")
     group.add_argument(
         "--verify",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpus_app.core.budget import Budget, budget_of, free_budget
@@ -36,6 +36,10 @@ _FLAGS = {
     "fa": "-fa",
 }
 """Knobs that are pinned as a person would pin them: in the launch text."""
+
+
+_VERDICTS = {"spills": "spills to CPU", "over": "does not fit", "unknown": "cannot judge"}
+"""Verdict -> the words that pages have for it, where they differ."""
 
 
 def budget_for(targets_gib: list[float] | None, ram_gib: float | None) -> Budget:
@@ -89,7 +93,10 @@ def run_files(options: argparse.Namespace, knobs: Mapping[str, Any], budget: Bud
                     environment.stdout, answer_of(path, header, plan) | ({"verify": check.json} if check else {})
                 )
             else:
-                print("\n".join(report(path, plan) + (check.lines if check else [])), file=environment.stdout)
+                print(
+                    "\n".join(report(path, plan, header.warnings) + (check.lines if check else [])),
+                    file=environment.stdout,
+                )
     finally:
         if cache is not None:
             cache.close()
@@ -170,15 +177,15 @@ def _bytes_of(use: MemoryUse) -> dict[str, int]:
     }
 
 
-def report(path: str, plan: Plan) -> list[str]:
-    """A plan for people: verdict, why, memory, command."""
+def report(path: str, plan: Plan, about_file: Sequence[str] = ()) -> list[str]:
+    """A plan for people: verdict, why, memory, command. `about_file` are the warnings of the header."""
     if plan.placement is None:
         return [f"{shown(path)}: {shown(plan.skip_reason)}"]
-    lines = [f"{shown(path)}: {', '.join([plan.verdict, *_totals(plan)])}"]
+    lines = [f"{shown(path)}: {', '.join([_VERDICTS.get(plan.verdict, plan.verdict), *_totals(plan)])}"]
     lines += [f"  {reason.text}" for reason in plan.reasons]
     lines += ["", *_memory_table(plan), ""] if plan.terms else [""]
     lines += [f"  try: {text}" for text in plan.suggestions]
-    lines += [f"  warning: {shown(text)}" for text in plan.warnings]
+    lines += [f"  warning: {shown(text)}" for text in (*plan.warnings, *about_file)]
     return [*lines, f"  {shown(' '.join(plan.lines))}", ""]
 
 
