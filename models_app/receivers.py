@@ -8,6 +8,7 @@ from django.db import transaction
 
 from gpus_app.services import request_plan
 from models_app.services import results
+from models_app.services.scanning import scan_inputs
 from models_app.services.writing import note_failed, note_written
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.jobs import untrusted
@@ -22,6 +23,10 @@ class ScanReceiver(Receiver):
 
     def batch(self, job: Job, data: dict[str, Any]) -> None:
         results.store_scan_batch(job=job, data=data)
+
+    def inputs_again(self, job: Job) -> dict[str, Any]:
+        """Folders and known headers may have changed since: a folder that was removed must not come back."""
+        return scan_inputs(job.host, job.inputs.get("fresh", [])) if job.host else job.inputs
 
     def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
         host = job.host

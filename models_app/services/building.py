@@ -45,11 +45,15 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
     generated = _generate(
         host, rows, facts, planner, lambda done, total, name: report.progress("Planning", done, total, current=name)
     )
+    report.progress("Storing", 0, len(rows), unit="models")
+    plans, renamed = _stored_plans(rows, planner, generated)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=host.pk)
         if Job.objects.filter(kind=job.kind, host=host, pk__gt=job.pk).exists():
             return {"overtaken": True}
-        _store_plans(rows, planner, generated)
+        StoredPlan.objects.filter(row__in=rows).delete()
+        StoredPlan.objects.bulk_create(plans, batch_size=200)
+        Row.objects.bulk_update(renamed, ["served_id"], batch_size=200)
         revision, created = _store_revision(host, job, generated, _inputs(facts, rows))
     return {
         "models": len(rows),
@@ -76,8 +80,13 @@ def _generate(host: Host, rows: Sequence[Row], facts: HostFacts, planner: HostPl
     )
 
 
-def _store_plans(rows: Sequence[Row], planner: HostPlanner, generated: Generated) -> None:
-    """Replace the stored plans of these rows, and take over the ids under which they are served."""
+def _stored_plans(
+    rows: Sequence[Row], planner: HostPlanner, generated: Generated
+) -> tuple[list[StoredPlan], list[Row]]:
+    """The plans of these rows as lists show them, and the rows that are served under another id than before.
+
+    Made before the transaction that stores them: while that runs nobody else can write to SQLite.
+    """
     reasons = {item["file"]: item["reason"] for item in generated.report.skipped}
     plans: list[StoredPlan] = []
     renamed = []
@@ -90,9 +99,7 @@ def _store_plans(rows: Sequence[Row], planner: HostPlanner, generated: Generated
             plans.append(
                 StoredPlan(row=row, placement_text=_placement(plan, planner, row), **convert.plan_columns(plan))
             )
-    StoredPlan.objects.filter(row__in=rows).delete()
-    StoredPlan.objects.bulk_create(plans, batch_size=200)
-    Row.objects.bulk_update(renamed, ["served_id"], batch_size=200)
+    return plans, renamed
 
 
 def _unplanned(row: Row, reason: str) -> catalog.Plan:
@@ -107,8 +114,8 @@ def _unplanned(row: Row, reason: str) -> catalog.Plan:
 
 
 def _placement(plan: catalog.Plan, planner: HostPlanner, row: Row) -> str:
-    header = planner.headers(row.path)
-    return placement_word(plan.placement, header.block_count) if plan.placement and header else ""
+    blocks = planner.block_counts.get(row.path)
+    return placement_word(plan.placement, blocks) if plan.placement and blocks is not None else ""
 
 
 def _store_revision(host: Host, job: Job, generated: Generated, inputs: dict[str, str]) -> tuple[Revision, bool]:

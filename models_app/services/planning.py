@@ -54,6 +54,7 @@ class HostPlanner:
     headers: Callable[[str], Header | None]
     planned: dict[str, tuple[Plan, ...]] = field(default_factory=dict)
     served: dict[str, str] = field(default_factory=dict)
+    block_counts: dict[str, int] = field(default_factory=dict)
 
     def __call__(self, row: Row, header: Header | None, override: Override) -> tuple[Plan, ...]:
         plans = plan_row(
@@ -66,6 +67,8 @@ class HostPlanner:
         )
         self.planned[row.full_path] = plans
         self.served[row.full_path] = row.id
+        if header is not None:
+            self.block_counts[row.full_path] = header.block_count
         return plans
 
 

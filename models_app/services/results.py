@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from models_app import records
@@ -22,6 +23,7 @@ MAX_ROWS = 1000
 MAX_FINDINGS = 1000
 MAX_ROOTS = 200
 MAX_UNREAD = 1000
+_STATE_BATCH = 500
 _ROOT_STATES = {"ok": Root.State.OK, "missing": Root.State.MISSING, "unreadable": Root.State.UNREADABLE}
 _HEADER_FIELDS = ["size_bytes", "mtime_ns", "facts", "parser_version", "error_code", "error", "error_offset", "read_at"]
 
@@ -89,7 +91,7 @@ def finish_scan(*, job: Job, data: dict[str, Any], partial: bool) -> dict[str, A
     """Judge what the scan did not see. A partial scan removes nothing; what lies below an unread folder is offline."""
     reports = [_root_report(item) for item in untrusted.items(data.get("roots", []), "roots", MAX_ROOTS)]
     sent = untrusted.items(data.get("unread", []), "unread", MAX_UNREAD)
-    unread = [untrusted.path(item, "unread") for item in sent]
+    unread = {untrusted.path(item, "unread").rstrip("/\\") for item in sent}
     now = timezone.now()
     link_headers(job)
     summary = {
@@ -107,9 +109,7 @@ def finish_scan(*, job: Job, data: dict[str, Any], partial: bool) -> dict[str, A
             continue
         if not partial:
             unseen = Row.objects.filter(root=root).exclude(last_scan=job)
-            gone, away = _split(unseen, state, path, unread, complete=len(unread) < MAX_UNREAD)
-            # A file that was gone before its folder went away is still gone, as far as anybody knows.
-            away = away.exclude(state=Row.State.MISSING)
+            gone, away = _split(unseen, state, unread, complete=len(sent) < MAX_UNREAD)
             summary["missing"] += _set_state(gone, Row.State.MISSING, "the file is gone", now)
             summary["offline"] += _set_state(away, Row.State.OFFLINE, reason or "its folder could not be read", now)
         _note_root(root, Root.State.PARTIAL if partial else state, reason, files, now)
@@ -130,24 +130,34 @@ def _root_report(value: Any) -> tuple[str, str, str, int]:
 
 
 def _split(
-    unseen: QuerySet[Row], state: str, root: str, unread: list[str], *, complete: bool
-) -> tuple[QuerySet[Row], QuerySet[Row]]:
-    """Rows that are gone, and rows about which nothing is known."""
-    if state in (Root.State.MISSING, Root.State.UNREADABLE) or not complete:
-        return unseen.none(), unseen
-    below = [folder for folder in unread if folder.startswith(root)]
-    if not below:
-        return unseen, unseen.none()
-    away = Q()
-    for folder in below:
-        away |= Q(path__startswith=folder.rstrip("/\\") + "/") | Q(path__startswith=folder.rstrip("/\\") + "\\")
-        away |= Q(path=folder)
-    return unseen.exclude(away), unseen.filter(away)
+    unseen: QuerySet[Row], state: str, unread: Collection[str], *, complete: bool
+) -> tuple[list[int], list[int]]:
+    """Rows that are gone, and rows about which nothing is known, by number."""
+    gone, away = [], []
+    unknown = state in (Root.State.MISSING, Root.State.UNREADABLE) or not complete
+    for pk, path, was in unseen.values_list("pk", "path", "state"):
+        if not unknown and path not in unread and not _is_below(path, unread):
+            gone.append(pk)
+        elif was != Row.State.MISSING:
+            # A file that was gone before its folder went away is still gone, as far as anybody knows.
+            away.append(pk)
+    return gone, away
 
 
-def _set_state(rows: QuerySet[Row], state: str, reason: str, now: Any) -> int:
-    rows.exclude(state=state).update(state=state, state_reason=reason[:500], state_since=now)
-    return rows.count()
+def _is_below(path: str, folders: Collection[str]) -> bool:
+    """Whether a path lies in one of these folders. Not asked of the database: there may be a thousand of them."""
+    while (cut := max(path.rfind("/"), path.rfind("\\"))) >= 0:
+        path = path[:cut]
+        if path in folders:
+            return True
+    return False
+
+
+def _set_state(pks: Sequence[int], state: str, reason: str, now: Any) -> int:
+    for start in range(0, len(pks), _STATE_BATCH):
+        rows = Row.objects.filter(pk__in=pks[start : start + _STATE_BATCH]).exclude(state=state)
+        rows.update(state=state, state_reason=reason[:500], state_since=now)
+    return len(pks)
 
 
 def _note_root(root: Root, state: str, reason: str, files: int, now: Any) -> None:
@@ -159,9 +169,9 @@ def _note_root(root: Root, state: str, reason: str, files: int, now: Any) -> Non
     root.save()
 
 
-def _forget_findings(job: Job, unread: list[str]) -> None:
+def _forget_findings(job: Job, unread: Collection[str]) -> None:
     """A complete scan that no longer finds something settles it, except where it could not look."""
-    old = Finding.objects.filter(host=job.host).exclude(last_scan=job)
-    for folder in unread:
-        old = old.exclude(path__startswith=folder.rstrip("/\\") + "/")
-    old.delete()
+    old = Finding.objects.filter(host=job.host).exclude(last_scan=job).values_list("pk", "path")
+    settled = [pk for pk, path in old if not _is_below(path, unread)]
+    for start in range(0, len(settled), _STATE_BATCH):
+        Finding.objects.filter(pk__in=settled[start : start + _STATE_BATCH]).delete()

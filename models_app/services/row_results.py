@@ -25,11 +25,16 @@ _READABLE = ExpressionWrapper(Q(facts__isnull=False), output_field=BooleanField(
 
 
 def store_rows(job: Job, found: Collection[catalog.Row]) -> None:
-    """New rows are made, changed ones written, all stamped with the scan that saw them."""
+    """New rows are made, changed ones written, all stamped with the scan that saw them.
+
+    What lies in a folder that was removed from the host while the scan ran is left out.
+    """
     if job.host is None:
         return
-    paths = [row.full_path for row in found]
     roots = {root.path: root for root in Root.objects.filter(host=job.host)}
+    removed = {path for path, _ in job.inputs.get("roots", [])} - set(roots)
+    found = [row for row in found if row.root not in removed]
+    paths = [row.full_path for row in found]
     known = {row.path: row for row in Row.objects.filter(host=job.host, path__in=paths)}
     now = timezone.now()
     rows, before = [], {}

@@ -110,15 +110,20 @@ def start_scan(*, host: Host, actor: Actor, fresh: Sequence[str] = ()) -> Starte
     """Queue a scan of all roots of a host. The files `fresh` are read again even where nothing has changed."""
     if actor.user is not None:
         require(actor.user, Level.OPERATE)
-    roots = [[root.path, root.category] for root in host.roots.all()]
-    if not roots:
+    inputs = scan_inputs(host, fresh)
+    if not inputs["roots"]:
         raise Refused("This host has no model folders yet: add one first.")
-    known = {path: stamp for path, stamp in _known(host).items() if path not in fresh}
-    inputs = {"roots": roots, "known": known, "fresh": list(fresh)}
     started = start_job(kind="scan", host=host, inputs=inputs, actor=actor)
     if started.created:
         record(actor, "scan.start", subject=started.job, label=host.name, host_slug=host.slug)
     return started
+
+
+def scan_inputs(host: Host, fresh: Sequence[str] = ()) -> dict[str, Any]:
+    """What a scan of all folders is given, as of now."""
+    roots = [[root.path, root.category] for root in host.roots.all()]
+    known = {path: stamp for path, stamp in _known(host).items() if path not in fresh}
+    return {"roots": roots, "known": known, "fresh": list(fresh)}
 
 
 def start_reread(*, row: Row, actor: Actor) -> Started:

@@ -33,6 +33,11 @@ class Receiver:
     def failed(self, job: Job) -> None:
         """The work failed, or got lost."""
 
+    def inputs_again(self, job: Job) -> dict[str, Any]:
+        """What a repetition of the job is given: the same, unless something in it goes stale."""
+        inputs: dict[str, Any] = job.inputs
+        return inputs
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -78,8 +83,10 @@ def receive(event: Any) -> None:
 
 
 def _belongs(report: Report) -> bool:
-    job = Job.objects.filter(pk=report.job).first()
-    return job is not None and hmac.compare_digest(job.token, report.token) and not job.is_finished
+    job = Job.objects.only("token", "state").filter(pk=report.job).first()
+    if job is None or job.is_finished:
+        return False
+    return hmac.compare_digest(job.token.encode(), report.token.encode())
 
 
 def fail_unfinished(job_id: int, kind: str, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from quartermaster_site.jobs import connection, dispatch, kinds, outcomes
 from quartermaster_site.jobs.models import UNFINISHED, Job, State
 from quartermaster_site.jobs.receiving import receiver_of
 
+log = logging.getLogger(__name__)
 MARK_TASK = "quartermaster_site.jobs.host_tasks.leave_cancel_mark"
 
 
@@ -61,7 +63,7 @@ def start_again(job: Job, *, automatic: bool = False, actor: Actor | None = None
         object_type=job.object_type,
         object_id=job.object_id,
         object_label=job.object_label,
-        inputs=job.inputs,
+        inputs=receiver_of(job).inputs_again(job),
         started_by=actor.user if actor else job.started_by,
         retry_of=job,
         automatic=automatic,
@@ -112,6 +114,8 @@ def cancel_job(*, job: Job, actor: Actor) -> Job:
         if job.is_finished or job.state == State.CANCELLING:
             return job
         begun = job.state == State.RUNNING
+        if begun and kinds.BY_SLUG[job.kind].on_host:
+            connection.require_broker()
         job.state, job.state_reason = State.CANCELLING, f"asked by {actor.name}"
         if begun:
             job.save()
@@ -120,9 +124,21 @@ def cancel_job(*, job: Job, actor: Actor) -> Job:
             outcomes.close(job)
             receiver_of(job).failed(job)
         record(actor, "job.cancel", subject=job, host_slug=job.host.slug if job.host else "")
-        if kinds.BY_SLUG[job.kind].on_host:
-            transaction.on_commit(lambda: dispatch.send(MARK_TASK, job.queue, job=job.pk))
+        ask_to_stop(job)
     return job
+
+
+def ask_to_stop(job: Job) -> None:
+    """Have the host leave a mark that the job's task looks for. A host out of reach learns nothing: no harm done."""
+    if kinds.BY_SLUG[job.kind].on_host:
+        transaction.on_commit(lambda: _send_mark(job))
+
+
+def _send_mark(job: Job) -> None:
+    try:
+        dispatch.send(MARK_TASK, job.queue, job=job.pk)
+    except connection.BROKER_ERRORS as error:
+        log.warning("job %s: the host could not be asked to stop it: %s", job.pk, error)
 
 
 def retry_job(*, job: Job, actor: Actor) -> Started:

@@ -1,8 +1,12 @@
-"""Jobs whose worker went silent become `lost`, free their place, and are started again once where that is safe."""
+"""Jobs whose worker went silent become `lost`, free their place, and are started again once where that is safe.
+
+A worker may have been silent without being dead (a clock that jumped, a queue that was full): it is asked to stop, so
+that two runs of the same work don't go on side by side.
+"""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -29,10 +33,19 @@ def sweep() -> None:
         _lose(pk, _SILENT)
     for job in Job.objects.filter(state__in=[State.QUEUED, State.WAITING]).select_related("host"):
         _look_at_unstarted(job)
+    _forget_old(now)
+
+
+def _forget_old(now: datetime) -> None:
+    """Deleting nothing would still ask for the database's write lock, which somebody may hold for a while."""
     failed = [State.FAILED, State.LOST]
     finished = Job.objects.filter(state__in=FINISHED)
-    finished.exclude(state__in=failed).filter(finished_at__lt=now - KEEP).delete()
-    finished.filter(state__in=failed, finished_at__lt=now - KEEP_FAILED).delete()
+    for old in (
+        finished.exclude(state__in=failed).filter(finished_at__lt=now - KEEP),
+        finished.filter(state__in=failed, finished_at__lt=now - KEEP_FAILED),
+    ):
+        if old.exists():
+            old.delete()
 
 
 def lose_all(host: Any) -> None:
@@ -67,5 +80,6 @@ def _lose(pk: int, why: str, *, even_if_fresh: bool = False) -> None:
         job.advice = "It was started again by itself." if again else "Look at the host's worker, then use Retry."
         outcomes.close(job)
         receiving.receiver_of(job).failed(job)
+        services.ask_to_stop(job)
         if again:
             services.start_again(job, automatic=True)

@@ -4,7 +4,7 @@ import pytest
 
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
-from quartermaster_site.errors import NotAllowed, Refused
+from quartermaster_site.errors import NotAllowed, Refused, Unavailable
 from quartermaster_site.jobs.models import State
 from quartermaster_site.jobs.services import cancel_job, retry_job
 
@@ -59,7 +59,7 @@ def test_who_may_cancel(make_job, make_user, sent, role, own, allowed):
 
 
 def test_a_retry_is_a_new_job_with_the_same_inputs(make_job, actor, sent, commit):
-    job = make_job(state=State.FAILED, inputs={"roots": [["/m", ""]]})
+    job = make_job(kind="browse", state=State.FAILED, inputs={"path": "/m"})
     with commit():
         again = retry_job(job=job, actor=actor)
     assert again.created
@@ -77,3 +77,24 @@ def test_an_unfinished_job_is_not_repeated(make_job, actor):
 def test_a_publish_is_never_repeated_blindly(make_job, actor):
     with pytest.raises(Refused, match="not repeated"):
         retry_job(job=make_job(kind="publish", state=State.LOST), actor=actor)
+
+
+def broken(*args, **kwargs):
+    raise OSError("no space left on device")
+
+
+def test_cancelling_a_running_job_needs_the_queue(make_job, actor, monkeypatch):
+    """Its host could not be told: the job goes on, and the page says why."""
+    job = make_job(state=State.RUNNING)
+    monkeypatch.setattr("quartermaster_site.jobs.connection.broker_problem", lambda: "The queue is gone.")
+    with pytest.raises(Unavailable, match="The queue is gone"):
+        cancel_job(job=job, actor=actor)
+    job.refresh_from_db()
+    assert job.state == State.RUNNING
+
+
+def test_cancelling_queued_work_does_not_need_the_queue(make_job, actor, monkeypatch, commit):
+    monkeypatch.setattr("quartermaster_site.jobs.connection.broker_problem", lambda: "The queue is gone.")
+    monkeypatch.setattr("quartermaster_site.jobs.dispatch.send", broken)
+    with commit():
+        assert cancel_job(job=make_job(), actor=actor).state == State.CANCELLED

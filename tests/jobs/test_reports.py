@@ -163,3 +163,9 @@ def test_a_receiver_that_breaks_fails_the_job(make_job, monkeypatch):
     report(job, "batch", sequence=1, rows=[])
     assert job.state == State.FAILED
     assert "surprise" not in job.error
+
+
+def test_a_token_in_any_script_is_only_wrong(make_job):
+    job = make_job()
+    report(job, "started", token="schlüssel")
+    assert job.state == State.QUEUED

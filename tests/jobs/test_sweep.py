@@ -3,6 +3,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from quartermaster_site.jobs.models import Job, State
@@ -22,7 +24,7 @@ def test_a_silent_job_is_lost_and_starts_again(make_job, sent, django_capture_on
     again = job.retries.get()
     assert again.automatic
     assert again.state == State.QUEUED
-    assert sent[0][2]["job"] == again.pk
+    assert sent[-1][2]["job"] == again.pk
 
 
 def test_a_job_that_reports_stays(make_job, sent):
@@ -88,3 +90,23 @@ def test_after_a_stop_running_jobs_are_lost_at_once(make_job, host, sent):
     lose_all(host)
     assert Job.objects.filter(state=State.LOST).count() == 1
     assert Job.objects.filter(state=State.QUEUED, automatic=True).count() == 1
+
+
+def test_a_lost_job_is_asked_to_stop(make_job, sent, django_capture_on_commit_callbacks):
+    """Its worker may only have been slow: two runs of one scan must not go on side by side."""
+    job = make_job(state=State.RUNNING, heartbeat_at=ago(seconds=100))
+    with django_capture_on_commit_callbacks(execute=True):
+        sweep()
+    assert [(task.rpartition(".")[2], arguments["job"]) for task, _, arguments in sent] == [
+        ("leave_cancel_mark", job.pk),
+        ("scan_folders", job.retries.get().pk),
+    ]
+
+
+def test_a_sweep_without_anything_to_do_writes_nothing(make_job):
+    """It must not wait for the database's write lock."""
+    make_job(state=State.RUNNING, heartbeat_at=ago(seconds=10))
+    make_job(state=State.SUCCEEDED, kind="browse", finished_at=ago(days=2))
+    with CaptureQueriesContext(connection) as captured:
+        sweep()
+    assert {query["sql"].split()[0] for query in captured} == {"SELECT"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from gpus_app.selectors import get_host
 from gpus_app.services import request_plan, save_memory_settings
@@ -49,6 +51,17 @@ def test_a_setting_that_matters_makes_the_next_number(scanned, plan, host, actor
     assert first.inputs["settings"] != second.inputs["settings"]
     assert first.inputs["files"] == second.inputs["files"]
     assert "ttl: 5" in second.text
+
+
+def test_the_database_is_not_held_while_headers_are_read(scanned, plan):
+    """Nobody else can write to SQLite during the transaction that stores plans."""
+    with CaptureQueriesContext(connection) as captured:
+        plan()
+    statements = [query["sql"] for query in captured]
+    stored = next(n for n, sql in enumerate(statements) if sql.startswith('DELETE FROM "models_app_storedplan"'))
+    read = [n for n, sql in enumerate(statements) if "headerfacts" in sql]
+    assert read
+    assert max(read) < stored
 
 
 def test_lists_get_their_figures(scanned):

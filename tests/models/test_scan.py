@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 
+from models_app import convert
 from models_app.models import Finding, HeaderFacts, Root, Row
-from models_app.services import register_root
+from models_app.services import register_root, remove_root
+from models_app.services.results import finish_scan
+from models_app.services.row_results import store_rows
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.jobs.models import Job, State
+from quartermaster_site.jobs.services import retry_job
 from tests.tiny_models import tiny_gguf
 
 
@@ -133,3 +137,52 @@ def test_hostile_names_are_reported_and_left_out(host, tmp_path, scan):
     scan()
     assert set(states()) == {'quo"te-Q4_0.gguf'}
     assert set(Finding.objects.values_list("kind", flat=True)) == {"unsafe-name"}
+
+
+def test_many_folders_that_cannot_be_read(scanned, host):
+    """A thousand conditions in one statement are more than SQLite takes."""
+    folder = Root.objects.get().path
+    unread = [f"{folder}/closed-{number:03}" for number in range(900)]
+    kept = Row.objects.get(file_name="beta-2b-Q4_0.gguf")
+    Row.objects.filter(pk=kept.pk).update(path=f"{unread[-1]}/beta.gguf")
+    note = Finding.objects.create(host=host, kind="header", path=f"{unread[0]}/sub/x.gguf", text="truncated")
+    Finding.objects.create(host=host, kind="header", path=f"{folder}/closed-0/x.gguf", text="settled")
+    job = Job.objects.create(kind="scan", host=host, state=State.RUNNING, token="t")
+    finish_scan(
+        job=job, data={"roots": [{"path": folder, "state": "partial", "files": 3}], "unread": unread}, partial=False
+    )
+    assert set(Row.objects.values_list("file_name", "state")) == {
+        ("alpha-1b-Q4_0.gguf", "missing"),
+        ("alpha-1b-Q8_0.gguf", "missing"),
+        ("beta-2b-Q4_0.gguf", "offline"),
+    }
+    assert list(Finding.objects.all()) == [note]
+
+
+def test_a_folder_removed_while_it_is_scanned_stays_removed(scanned, host, actor):
+    found = [convert.core_row(row) for row in Row.objects.all()]
+    root = host.roots.get()
+    job = Job.objects.create(
+        kind="scan", host=host, state=State.RUNNING, token="t", inputs={"roots": [[root.path, ""]]}
+    )
+    remove_root(root=root, actor=actor)
+    store_rows(job, found)
+    assert not Row.objects.exists()
+
+
+def test_a_scan_that_runs_again_looks_at_the_folders_of_now(
+    scanned, host, scan, actor, folder, tmp_path, django_capture_on_commit_callbacks
+):
+    """And sends headers that were forgotten meanwhile, although the first scan did not need to."""
+    second = scan()
+    assert second.inputs["known"]
+    (tmp_path / "more").mkdir()
+    tiny_gguf(tmp_path / "more" / "gamma-3b-Q4_0.gguf", name="Gamma 3B")
+    remove_root(root=host.roots.get(), actor=actor)
+    HeaderFacts.objects.all().delete()
+    register_root(host=host, path=str(tmp_path / "more"), actor=Actor())
+    with django_capture_on_commit_callbacks(execute=True):
+        third = retry_job(job=second, actor=actor).job
+    assert third.inputs["roots"] == [[str(tmp_path / "more"), ""]]
+    assert third.inputs["known"] == {}
+    assert list(states()) == ["gamma-3b-Q4_0.gguf"]
