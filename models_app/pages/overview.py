@@ -174,6 +174,13 @@ def attention_lines(findings: Sequence[Finding]) -> list[AttentionLine]:
     return lines
 
 
+def setup_line() -> AttentionLine:
+    """The wizard was left before its end; it opens where it can go on."""
+    return AttentionLine(
+        "act", "needs you", "changed", "Set-up", "is not finished.", reverse("models:setup"), "Continue"
+    )
+
+
 def plan_lines(troubled: Sequence[tuple[str, str, str, int]]) -> list[AttentionLine]:
     """One line a host and verdict, which leads to the models concerned."""
     lines = []

@@ -6,9 +6,10 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from models_app import selectors
-from models_app.pages.overview import attention_lines, changes, host_card, plan_lines, summary
+from models_app.pages.overview import attention_lines, changes, host_card, plan_lines, setup_line, summary
 from models_app.pages.shell import shell_of
 from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.access.selectors import setup_finished_at
 from quartermaster_site.errors import NotFound
 from quartermaster_site.http import Request, page
 from quartermaster_site.jobs.pages import job_row
@@ -26,6 +27,7 @@ def overview(request: Request) -> HttpResponse:
         "summary": summary(hosts),
         "cards": [host_card(card, may_scan=may_scan) for card in hosts],
         "attention": [
+            *([setup_line()] if may(request.user, Level.MANAGE) and setup_finished_at() is None else []),
             *attention_lines(selectors.attention(LAST)),
             *plan_lines(selectors.troubled_plans()),
         ],

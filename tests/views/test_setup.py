@@ -140,3 +140,11 @@ def test_folders_that_nobody_has_scanned_are_named(claimed: Client, gpu_host: Ho
     html = claimed.get("/setup/scan/").content.decode()
     assert "Not scanned yet:" in html
     assert "/srv/models" in html
+
+
+def test_a_wizard_that_was_left_is_called_to_mind(claimed: Client, gpu_host: Host) -> None:
+    claimed.post("/setup/administrator/", PERSON)
+    assert 'href="/setup/">Continue' in claimed.get("/").content.decode()
+    assert claimed.get("/setup/")["Location"] == "/setup/folders/"
+    claimed.post("/setup/done/", {"to": "models"})
+    assert "Set-up:" not in claimed.get("/").content.decode()

@@ -150,7 +150,10 @@ class KeyWalk:
             )
         count = self._window.u64()
         if count > limits.MAX_ARRAY_ELEMENTS or count * width > self._window.full_size:
-            raise MalformedHeader("array_count", f"{printable(key)!r} claims {count:,} elements", offset=start + 4)
+            why = "more than are read" if count > limits.MAX_ARRAY_ELEMENTS else "more than the file has room for"
+            raise MalformedHeader(
+                "array_count", f"{printable(key)!r} claims {count:,} elements, {why}", offset=start + 4
+            )
         if layout is None:
             self._walk(key, type_id, count, depth, start)
         elif depth == 1 and type_id not in _FLOATS and 1 <= count <= limits.MAX_KEPT_ELEMENTS:
