@@ -18,7 +18,7 @@ from quartermaster_site.figures import UNKNOWN, count, gib, hundredths_text, sha
 
 PART_ORDER = ("weights", "kv", "compute", "projector", "drafter", "runtime", "headroom", "checkpoints")
 _COLOURS = {"runtime": "other", "checkpoints": "other"}
-_SHORT = {"weights": "weights", "kv": "KV", "compute": "compute", "projector": "projector", "drafter": "drafter"}
+_SHORT = {"weights": "weights", "kv": "context", "compute": "compute", "projector": "projector", "drafter": "drafter"}
 _TONES = {"fits": "ok", "spills": "warn", "over": "bad", "unknown": "warn", "unplanned": ""}
 _ENGINES = {
     "exact": "Memory follows llama.cpp's own allocation rules.",
