@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
+from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template import TemplateDoesNotExist
 from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
+from django.utils.encoding import escape_uri_path
 from django.utils.html import escape
 
-from quartermaster_site.errors import Busy, QuartermasterError, SiteError
+from quartermaster_site.errors import Busy, QuartermasterError, SiteError, Unavailable
 from quartermaster_site.http import wants_fragment
 
 log = logging.getLogger(__name__)
+_NO_DATABASE = (
+    "The database does not answer, is held by something else, or has no room left. What you sent was not stored: go "
+    "back and try again in a moment."
+)
 
 
 def render_error(request: HttpRequest, status: int, title: str, message: str, **extra: Any) -> HttpResponse:
@@ -50,6 +57,10 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if isinstance(exception, RequestDataTooBig | TooManyFieldsSent):
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE >> 20
         return render_error(request, 413, "Too large", f"A form may hold at most {most} MiB. Nothing was changed.")
+    if isinstance(exception, DisallowedHost):
+        log.warning("%s", exception)
+        message = "The site does not answer under this name. Whoever runs it can add the name with QM_ALLOWED_HOSTS."
+        return render_error(request, 400, "Unknown address", message)
     return render_error(request, 400, "Bad request", "The server could not read this request.")
 
 
@@ -78,7 +89,9 @@ def too_many_requests(request: HttpRequest) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     reference = getattr(request, "request_id", "")
-    log.error("reference %s: %s %s failed", reference, request.method, request.path)
+    log.error("reference %s: %s %s failed", reference, request.method, escape_uri_path(request.path))
+    if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
+        return render_error(request, 503, Unavailable.title, _NO_DATABASE)
     message = f"Something went wrong on our side. The log has the details under reference {reference}."
     return render_error(request, 500, "Server error", message)
 

@@ -1,4 +1,4 @@
-"""What happens around every request: an id, session age, sign-in, setup gate, cache headers, expected errors."""
+"""What happens around every request: an id, its size, session age, sign-in, setup gate, cache, expected errors."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from urllib.parse import urlencode, urlsplit
 from django.conf import settings
 from django.contrib.auth import logout
 from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import resolve_url
 from django.utils.cache import patch_cache_control
@@ -23,6 +24,7 @@ from quartermaster_site.http import local_path
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 _RENEW_AFTER_SECONDS = 600
+_MOST_DIGITS = 12
 SETUP_PATH = "/setup/"
 
 
@@ -31,6 +33,19 @@ def request_id(get_response: GetResponse) -> GetResponse:
 
     def middleware(request: HttpRequest) -> HttpResponse:
         request.request_id = uuid.uuid4().hex[:12]  # type: ignore[attr-defined]
+        return get_response(request)
+
+    return middleware
+
+
+def body_size(get_response: GetResponse) -> GetResponse:
+    """Refuse what is larger than any form before it is read: parts that call themselves files would go to the disk."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        too_long = len(length) > _MOST_DIGITS
+        if length.isdigit() and (too_long or int(length) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE):
+            return error_pages.bad_request(request, RequestDataTooBig())
         return get_response(request)
 
     return middleware
@@ -82,13 +97,21 @@ class SignedInOnly(LoginRequiredMiddleware):
     def handle_no_permission(self, request: HttpRequest, view_func: Callable[..., Any]) -> Any:
         login = resolve_url(settings.LOGIN_URL)
         if request.htmx:  # type: ignore[attr-defined]
-            here = urlsplit(request.htmx.current_url or "/")  # type: ignore[attr-defined]
-            path = here.path + (f"?{here.query}" if here.query else "")
+            path = _path_of(request.htmx.current_url or "/")  # type: ignore[attr-defined]
         elif request.method in ("GET", "HEAD"):
             path = request.get_full_path()
         else:  # nobody can go back to where a form was sent, but to the form
             path = local_path(request, request.META.get("HTTP_REFERER", ""))
         return _redirect(request, f"{login}?{urlencode({'next': path})}")
+
+
+def _path_of(url: str) -> str:
+    """The path and query of an address that a browser claims to be at. Its host may be another one behind a proxy."""
+    try:
+        here = urlsplit(url)
+    except ValueError:
+        return "/"
+    return "/" + here.path.lstrip("/\\") + (f"?{here.query}" if here.query else "")
 
 
 class DomainErrors:

@@ -62,6 +62,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "quartermaster_site.middleware.body_size",
     "quartermaster_site.middleware.session_age",
     "quartermaster_site.middleware.no_store",
     "quartermaster_site.middleware.setup_gate",
@@ -201,4 +202,6 @@ LOGGING = {
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.log_level()},
+    # Anybody can send a wrong host name; our own line about it has no trace (error_pages.bad_request).
+    "loggers": {"django.security.DisallowedHost": {"level": "CRITICAL"}},
 }

@@ -19,7 +19,7 @@ from models_app.pages.memory_page import Conflict, memory_conflict, memory_rows,
 from models_app.root_form import RootForm
 from models_app.views.hosts import host_context
 from quartermaster_site.access.audit import actor_of
-from quartermaster_site.access.permissions import Level, needs
+from quartermaster_site.access.permissions import Level, needs, require
 from quartermaster_site.errors import EditConflict, Refused
 from quartermaster_site.http import Request, go_to, local_path, page
 
@@ -43,6 +43,8 @@ def save_memory(request: Request, host: Host, form: MemoryForm) -> Conflict | No
 @needs(Level.VIEW)
 def host_memory(request: Request, slug: str) -> HttpResponse:
     host = get_host(slug)
+    if request.method == "POST":
+        require(request.user, Level.EDIT)
     form = MemoryForm(request.POST or None, memory=memory_settings(host))
     conflict, status = None, 200
     if request.method == "POST":

@@ -13,6 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
+from quartermaster_site.access.adapters import forget_failures
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.models import Account, Installation, Role
 from quartermaster_site.access.permissions import Level, require
@@ -83,6 +84,7 @@ def set_password(*, user: Any, password: str | None) -> str:
         user.is_active = True
         user.save()
         record(Actor(), "user.password", subject=user, reason="set on the command line")
+    forget_failures(user.get_username())
     return word
 
 

@@ -8,6 +8,7 @@ import pytest
 from django.core.cache import cache
 
 from quartermaster_site.access.models import AuditEntry
+from quartermaster_site.access.services import set_password
 
 PASSWORD = "correct horse battery"
 
@@ -22,8 +23,8 @@ def admin(make_user):
     return make_user("admin")
 
 
-def sign_in(client, name="admin", password=PASSWORD, **extra):
-    return client.post("/login/", {"login": name, "password": password, **extra})
+def sign_in(client, name="admin", password=PASSWORD, host="localhost", **extra):
+    return client.post("/login/", {"login": name, "password": password, **extra}, headers={"Host": host})
 
 
 def test_signs_in_and_goes_on(client, admin):
@@ -51,6 +52,21 @@ def test_too_many_failures_are_stopped(client, admin):
     for _ in range(5):
         sign_in(client, password="nope")
     assert b"Too many" in sign_in(client).content
+
+
+def test_failures_count_under_every_name_of_the_site(client, admin, settings):
+    """A client chooses the host name and port that it sends."""
+    settings.ACCOUNT_RATE_LIMITS = {"login_failed": "5/5m/key"}
+    for port in range(5):
+        sign_in(client, password="nope", host=f"localhost:{port + 1}")
+    assert b"Too many" in sign_in(client).content
+
+
+def test_a_password_that_is_set_anew_opens_the_door_again(client, admin):
+    for _ in range(11):
+        sign_in(client, name="Admin", password="nope")
+    word = set_password(user=admin, password=None)
+    assert sign_in(client, password=word).status_code == 302
 
 
 def test_nobody_can_sign_up(client, admin):

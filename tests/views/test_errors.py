@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import InterfaceError, OperationalError
+from django.test import Client, RequestFactory
 
 from gpus_app.models import Host
 from models_app.models import Row
 from models_app.views import model_detail, overview
+from quartermaster_site import error_pages
 from quartermaster_site.errors import Unavailable
 from quartermaster_site.rate import RateLimit
 from quartermaster_site.version import product_version
@@ -21,6 +24,42 @@ def test_too_large_a_form_is_413(gpu_host: Host, admin: Client) -> None:
     answer = admin.post("/hosts/local/folders/add/", {"path": "x" * (18 << 20)})
     assert answer.status_code == 413
     assert "at most 17 MiB" in answer.content.decode()
+
+
+def test_a_large_file_is_refused_before_it_is_written_to_disk(gpu_host: Host, finished_setup: None) -> None:
+    """No page takes files; Django would keep this one in the temporary folder, for anybody who asks."""
+    upload = SimpleUploadedFile("x", b"x" * (18 << 20))
+    assert Client().post("/login/", {"login": "x", "password": "x", "file": upload}).status_code == 413
+
+
+@pytest.mark.parametrize(
+    "error", [OperationalError("database is locked"), OperationalError("disk is full"), InterfaceError("closed")]
+)
+def test_a_database_that_does_not_answer_is_503(
+    gpu_host: Host, viewer: Client, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def locked(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(overview.selectors, "overview", locked)
+    viewer.raise_request_exception = False
+    answer = viewer.get("/")
+    assert answer.status_code == 503
+    assert "What you sent was not stored" in answer.content.decode()
+
+
+def test_a_host_name_that_is_not_ours(gpu_host: Host, caplog: pytest.LogCaptureFixture) -> None:
+    answer = Client().get("/login/", headers={"Host": "evil.example"})
+    assert answer.status_code == 400
+    assert "QM_ALLOWED_HOSTS" in answer.content.decode()
+    assert not any(record.exc_info for record in caplog.records)
+
+
+def test_addresses_in_the_log_stay_on_their_line(caplog: pytest.LogCaptureFixture) -> None:
+    request = RequestFactory().get("/x")
+    request.path = "/x\nERROR forged"
+    error_pages.server_error(request)
+    assert "\n" not in caplog.records[-1].getMessage()
 
 
 def test_a_broken_view_is_500_with_a_reference_and_no_trace(
@@ -95,3 +134,17 @@ def test_a_form_sent_after_the_session_ended_leads_back_to_the_form(gpu_host: Ho
 
 def test_the_footer_names_the_version(gpu_host: Host, viewer: Client) -> None:
     assert f"Quartermaster {product_version()}" in viewer.get("/jobs/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("claimed", "path"),
+    [
+        ("http://testserver/models/?q=a", "%2Fmodels%2F%3Fq%3Da"),
+        ("http://[", "%2F"),
+        ("http://testserver//evil.example/x", "%2Fevil.example%2Fx"),
+        ("javascript:alert(1)", "%2Falert%281%29"),
+    ],
+)
+def test_where_the_browser_says_it_is_is_not_believed(gpu_host: Host, admin: Client, claimed: str, path: str) -> None:
+    answer = Client().get("/models/", headers={**HTMX, "HX-Current-URL": claimed})
+    assert answer["HX-Redirect"] == f"/login/?next={path}"
