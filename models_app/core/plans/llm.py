@@ -56,11 +56,25 @@ class Model:
     outputs: str = "server"
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedProfile:
+    """One profile with its place in memory, before its command is written."""
+
+    pinned: Pinned
+    spec: str
+    planned: PlannedLaunch
+
+
 def plan_profile(model: Model, profile: Profile) -> Plan:
     """The plan of one profile, its command included."""
-    settings, header = model.settings, model.header
+    return _plan(model, profile, place_profile(model, profile))
+
+
+def place_profile(model: Model, profile: Profile) -> PlannedProfile:
+    """The launch that the search finds for one profile."""
+    settings = model.settings
     budget = _budget(model.budget, profile.override)
-    pinned = pinned_of(header, profile.override, len(budget.device_bytes), settings.kv_quant)
+    pinned = pinned_of(model.header, profile.override, len(budget.device_bytes), settings.kv_quant)
     spec = _spec(model, pinned.override)
     companions = _companions(model, profile, pinned, spec)
     wishes = Wishes(
@@ -71,8 +85,7 @@ def plan_profile(model: Model, profile: Profile) -> Plan:
         compute_factor=settings.compute_buf_factor,
         pinned=pinned.knobs,
     )
-    planned = _planned(model, pinned, wishes)
-    return _plan(model, profile, pinned, spec, planned)
+    return PlannedProfile(pinned, spec, _planned(model, pinned, wishes))
 
 
 def _budget(budget: Budget, override: Override) -> Budget:
@@ -166,10 +179,11 @@ def _checkpoints(header: Header, own: Override) -> Checkpoints:
     return resolve_checkpoints(is_recurrent(header), sliding, own.ctx_checkpoints, own.checkpoint_min_step)
 
 
-def _plan(model: Model, profile: Profile, pinned: Pinned, spec: str, planned: PlannedLaunch) -> Plan:
+def _plan(model: Model, profile: Profile, placed: PlannedProfile) -> Plan:
+    pinned, planned = placed.pinned, placed.planned
     answer = planned.answer
     override = replace(profile.override, device="cpu") if planned.on_cpu else profile.override
-    launch_profile = _launch_profile(profile, planned, spec)
+    launch_profile = _launch_profile(profile, planned, placed.spec)
     command = llama_command(model.settings, model.header, model.row, launch_profile, answer.placement, override)
     notes = [*answer.projection.warnings, *pinned.warnings, *command.warnings]
     if refusal := model_problem(model.table, answer.launch):

@@ -10,10 +10,11 @@ from gpus_app.core.runtimes import ROCM, rocm_verdict
 from models_app.core.catalog import Header, Plan, Row
 from models_app.core.classes.dispatch import unplanned_reason
 from models_app.core.launch.backends import executable, kind_of, resolve_backend
+from models_app.core.planning.context_curve import ContextCurve, context_curve
 from models_app.core.planning.table import model_table
-from models_app.core.plans.llm import Headers, Model, plan_profile
+from models_app.core.plans.llm import Headers, Model, place_profile, plan_profile
 from models_app.core.settings import BackendEntry, Override, Settings
-from models_app.core.state.profile_set import ProfiledModel, profile_set
+from models_app.core.state.profile_set import Profile, ProfiledModel, profile_set
 
 UNPLANNED = "unplanned"
 
@@ -41,18 +42,68 @@ def plan_row(
     own = override or Override()
     if backends:
         settings = replace(settings, backends=tuple(backends))
-    engine = _engine(settings, own)
-    reason = _skip_reason(row, header, engine)
+    reason = skip_reason(row, header, settings, own)
     if reason or header is None:
         return (_unplanned(row, own, reason),)
-    model = Model(row, header, model_table(header), settings, _on_its_runtime(budget, settings, own), headers, outputs)
-    profiled = ProfiledModel(
+    model, profiles = profiled(
+        row, header, settings=settings, override=own, budget=budget, headers=headers, outputs=outputs
+    )
+    return tuple(plan_profile(model, profile) for profile in profiles)
+
+
+def base_curve(
+    row: Row,
+    header: Header | None,
+    *,
+    settings: Settings,
+    override: Override | None = None,
+    budget: Budget,
+    headers: Headers = no_header,
+) -> ContextCurve | None:
+    """Memory against the window for the base plan that `plan_row` gives for the same arguments; None without one."""
+    own = override or Override()
+    if header is None or skip_reason(row, header, settings, own):
+        return None
+    model, (base, *_) = profiled(row, header, settings=settings, override=own, budget=budget, headers=headers)
+    return context_curve(model.table, place_profile(model, base).planned)
+
+
+def profiled(
+    row: Row,
+    header: Header,
+    *,
+    settings: Settings,
+    override: Override,
+    budget: Budget,
+    headers: Headers = no_header,
+    outputs: str = "server",
+) -> tuple[Model, tuple[Profile, ...]]:
+    """What the launches of a row share, and its profiles, the base first. Only for a row without a `skip_reason`."""
+    runtime_budget = _on_its_runtime(budget, settings, override)
+    model = Model(row, header, model_table(header), settings, runtime_budget, headers, outputs)
+    identity = ProfiledModel(
         id=row.id,
         architecture=header.architecture,
         projector_path=row.mmproj_path,
-        engine=engine,
+        engine=_engine(settings, override),
     )
-    return tuple(plan_profile(model, profile) for profile in profile_set(profiled, own, settings))
+    return model, profile_set(identity, override, settings)
+
+
+def skip_reason(row: Row, header: Header | None, settings: Settings, override: Override) -> str:
+    """Why no launch of this row can be planned, "" when one can."""
+    if not row.model_class:
+        return row.class_reason or "it has no class that can be served"
+    reason = unplanned_reason(row.model_class)
+    if reason:
+        return reason
+    if row.missing_shards:
+        parts = ", ".join(str(number) for number in row.missing_shards)
+        return f"incomplete: part {parts} of {row.shard_count} is not on disk"
+    if header is None:
+        return row.class_reason or "its header can't be read"
+    engine = _engine(settings, override)
+    return "" if engine == "llama" else f"not planned yet: llm on {engine}"
 
 
 def _engine(settings: Settings, override: Override) -> str:
@@ -67,21 +118,6 @@ def _on_its_runtime(budget: Budget, settings: Settings, override: Override) -> B
     if rocm_verdict(executable(settings, override, "llm")) == ROCM:
         return replace(budget, runtime=ROCM)
     return budget
-
-
-def _skip_reason(row: Row, header: Header | None, engine: str) -> str:
-    """Why no launch of this row can be planned, "" when one can."""
-    if not row.model_class:
-        return row.class_reason or "it has no class that can be served"
-    reason = unplanned_reason(row.model_class)
-    if reason:
-        return reason
-    if row.missing_shards:
-        parts = ", ".join(str(number) for number in row.missing_shards)
-        return f"incomplete: part {parts} of {row.shard_count} is not on disk"
-    if header is None:
-        return row.class_reason or "its header can't be read"
-    return "" if engine == "llama" else f"not planned yet: llm on {engine}"
 
 
 def _unplanned(row: Row, override: Override, reason: str) -> Plan:
