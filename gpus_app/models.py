@@ -47,8 +47,6 @@ class Host(models.Model):
 
     publish_dialect = models.CharField(max_length=16, choices=Dialect.choices, default=Dialect.LLAMA_SWAP)
     publish_path = models.CharField(max_length=1024, blank=True)
-    adopt_foreign_file = models.BooleanField(default=False)
-    """A person allowed the file at the target, which is not ours, to be replaced (after a backup)."""
     written_sha256 = models.CharField(max_length=64, blank=True)
     """Of the bytes last written to the target; a differing file there is drift."""
     written_at = models.DateTimeField(null=True, blank=True)

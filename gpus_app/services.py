@@ -15,6 +15,7 @@ from gpus_app import memory_settings, selectors
 from gpus_app.models import Backend, Dialect, Host, HostSetting, OsFamily
 from quartermaster_site import env
 from quartermaster_site.access.audit import Actor, record
+from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import EditConflict, Refused, Unavailable
 from quartermaster_site.jobs.models import Job, State
@@ -90,35 +91,60 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, l
     return {key: [before.get(key), after.get(key)] for key in keys if before.get(key) != after.get(key)}
 
 
-def save_target(*, host: Host, path: str, dialect: str, adopt: bool, actor: Actor) -> Host:
-    """Where the router's file lies on the host, and in which dialect. A blank path means no target."""
+def save_target(
+    *,
+    host: Host,
+    path: str | None = None,
+    dialect: str | None = None,
+    seen: Mapping[str, str] | None = None,
+    actor: Actor,
+) -> Host:
+    """Where the router's file lies on the host and in which dialect. None keeps what is set, a blank path is no target.
+
+    `seen` is the target that the person had before their eyes, as far as a form carried it. Raises Refused with a
+    message per field, EditConflict when somebody set something else meanwhile.
+    """
     require(actor.user, Level.MANAGE)
-    path = path.strip()
-    problems = {}
-    if path and not is_absolute(path, host.os_family):
+    wanted = {"publish_path": path.strip() if path is not None else None, "publish_dialect": dialect}
+    with transaction.atomic():
+        held = Host.objects.select_for_update().get(pk=host.pk)
+        before = {name: getattr(held, name) for name in wanted}
+        after = {name: before[name] if value is None else value for name, value in wanted.items()}
+        _check_target(after, held.os_family)
+        if after == before:
+            return held
+        if any(after[name] != before[name] != shown for name, shown in (seen or {}).items()):
+            raise _target_conflict(held, before)
+        if after["publish_path"] != before["publish_path"]:
+            held.written_sha256, held.written_at = "", None
+        held.publish_path, held.publish_dialect = after["publish_path"], after["publish_dialect"]
+        held.save(update_fields=[*after, "written_sha256", "written_at"])
+        record(actor, "host.target", subject=held, host_slug=held.slug, changes=_changes(before, after))
+        if after["publish_dialect"] != before["publish_dialect"]:
+            request_plan(host=held, actor=actor)
+    return held
+
+
+def _check_target(target: Mapping[str, str], os_family: str) -> None:
+    path, problems = target["publish_path"], {}
+    if path and not is_absolute(path, os_family):
         problems["path"] = "Write the whole path of the file, from the root on."
-    if len(path) > 1024 or "\x00" in path:
+    if len(path) > 1024 or not path.isprintable():
         problems["path"] = "This is not a usable path."
     if path.endswith(("/", "\\")):
         problems["path"] = "This names a folder: add the name of the file."
-    if dialect not in Dialect.values:
+    if target["publish_dialect"] not in Dialect.values:
         problems["dialect"] = f"One of {', '.join(Dialect.values)}."
     if problems:
         raise Refused("The target cannot be used.", fields=problems)
-    after = {"publish_path": path, "publish_dialect": dialect, "adopt_foreign_file": adopt}
-    before = {name: getattr(host, name) for name in after}
-    if after == before:
-        return host
-    with transaction.atomic():
-        for name, value in after.items():
-            setattr(host, name, value)
-        if path != before["publish_path"]:
-            host.written_sha256, host.written_at = "", None
-        host.save()
-        record(actor, "host.target", subject=host, host_slug=host.slug, changes=_changes(before, after))
-        if dialect != before["publish_dialect"]:
-            request_plan(host=host, actor=actor)
-    return host
+
+
+def _target_conflict(host: Host, saved: Mapping[str, str]) -> EditConflict:
+    last = AuditEntry.objects.filter(action="host.target", host_slug=host.slug).first()
+    who = last.actor if last else "Somebody"
+    now = f"{saved['publish_path'] or 'no path'}, for {Dialect(saved['publish_dialect']).label}"
+    message = f"{who} changed the target meanwhile. It is now {now}. Send this again to set yours instead."
+    return EditConflict(message, saved=dict(saved), version=0, by=who, at=last.at if last else None)
 
 
 def is_absolute(path: str, os_family: str) -> bool:

@@ -39,7 +39,7 @@ FIELD_NAMES = {rule.key: rule.label for rule in NUMBERS} | {
     "models": "Models",
     "publish_path": "Path",
     "publish_dialect": "Router",
-    "adopt_foreign_file": "Replace a file edited by hand",
+    "replace": "Replace a file edited by hand",
 }
 
 _PLAN_WORDS = {

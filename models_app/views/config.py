@@ -17,7 +17,7 @@ from models_app.pages.shell import remember_host, shell_of
 from models_app.target_form import TargetForm
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
-from quartermaster_site.errors import Refused, Unavailable
+from quartermaster_site.errors import EditConflict, Refused, Unavailable
 from quartermaster_site.http import STOP_POLLING, Request, go_to, page, wants_fragment
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.jobs.pages import job_row
@@ -82,16 +82,17 @@ def config_render(request: Request, slug: str) -> HttpResponse:
 def config_target(request: Request, slug: str) -> HttpResponse:
     """The path of the file and the dialect of its router; the text is made anew when the dialect changes."""
     host = get_host(slug)
-    form = TargetForm(request.POST)
-    dialect = request.POST.get("dialect", host.publish_dialect)
-    path = form.cleaned_data["path"] if form.is_valid() and "path" in request.POST else host.publish_path
-    try:
-        if form.is_valid():
-            gpu_services.save_target(host=host, path=path, dialect=dialect, adopt=False, actor=actor_of(request))
+    form, status = TargetForm(request.POST), 422
+    if form.is_valid():
+        try:
+            gpu_services.save_target(host=host, **form.target(), seen=form.seen(), actor=actor_of(request))
             return go_to(request, reverse("models:config-show", args=[slug]))
-    except Refused as error:
-        form.take_refusal(error)
-    return _config_page(request, get_host(slug), selectors.latest_candidate(host), form, status=422)
+        except Refused as error:
+            form.take_refusal(error)
+        except EditConflict as error:
+            form.add_error(None, str(error))
+            status = 409
+    return _config_page(request, get_host(slug), selectors.latest_candidate(host), form, status=status)
 
 
 @require_safe
@@ -112,16 +113,12 @@ def config_write(request: Request, slug: str, number: int) -> HttpResponse:
     host = get_host(slug)
     revision = selectors.get_revision(host, number)
     if request.method == "POST":
-        if request.POST.get("adopt") == "1":
-            gpu_services.save_target(
-                host=host,
-                path=host.publish_path,
-                dialect=host.publish_dialect,
-                adopt=True,
-                actor=actor_of(request),
-            )
-            revision = selectors.get_revision(host, number)
-        started = services.start_write(revision=revision, actor=actor_of(request))
+        started = services.start_write(
+            revision=revision,
+            replace=request.POST.get("adopt") == "1",
+            seen_path=request.POST.get("path"),
+            actor=actor_of(request),
+        )
         if not started.created:
             messages.info(request, "A file is being written already.")
         return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))

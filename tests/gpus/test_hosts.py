@@ -11,7 +11,7 @@ from gpus_app.models import Device, Host
 from gpus_app.services import add_backend, note_heartbeat, register_host, remove_backend, save_target, start_probe
 from gpus_app.tasks import host_heartbeat
 from quartermaster_site.access.audit import Actor
-from quartermaster_site.errors import NotAllowed, Refused
+from quartermaster_site.errors import EditConflict, NotAllowed, Refused
 from quartermaster_site.jobs.models import Job, State
 from quartermaster_site.jobs.receiving import receive
 
@@ -115,7 +115,7 @@ def test_a_wrong_probe_changes_nothing(host, data):
 
 
 def test_a_target_is_kept(host, actor):
-    save_target(host=host, path="/srv/config.yaml", dialect="quartermaster", adopt=False, actor=actor)
+    save_target(host=host, path="/srv/config.yaml", dialect="quartermaster", actor=actor)
     host.refresh_from_db()
     assert (host.publish_path, host.publish_dialect) == ("/srv/config.yaml", "quartermaster")
 
@@ -123,14 +123,30 @@ def test_a_target_is_kept(host, actor):
 def test_a_new_path_forgets_what_was_written_to_the_old(host, actor):
     host.publish_path, host.written_sha256 = "/srv/a.yaml", "0" * 64
     host.save()
-    save_target(host=host, path="/srv/b.yaml", dialect="llama-swap", adopt=False, actor=actor)
+    save_target(host=host, path="/srv/b.yaml", dialect="llama-swap", actor=actor)
     host.refresh_from_db()
     assert host.written_sha256 == ""
+
+
+def test_of_two_who_set_the_target_the_second_is_asked(host, actor):
+    """Both had an empty path before their eyes; an old copy of the host overwrites nothing else either."""
+    stale = Host.objects.get(pk=host.pk)
+    seen = {"publish_path": "", "publish_dialect": "llama-swap"}
+    save_target(host=host, path="/srv/a.yaml", seen=seen, actor=actor)
+    note_heartbeat(slug=host.slug, worker="w", version="1", sent_at=0)
+    with pytest.raises(EditConflict, match=r"admin changed the target meanwhile. It is now /srv/a.yaml"):
+        save_target(host=stale, path="/srv/b.yaml", seen=seen, actor=actor)
+    save_target(host=stale, path="/srv/a.yaml", seen=seen, actor=actor)
+    save_target(host=stale, dialect="quartermaster", seen={"publish_dialect": "llama-swap"}, actor=actor)
+    host.refresh_from_db()
+    assert (host.publish_path, host.publish_dialect, host.worker_id) == ("/srv/a.yaml", "quartermaster", "w")
 
 
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
+        ({"path": "/srv/a\nb.yaml"}, "path"),
+        ({"path": "/srv/\x00.yaml"}, "path"),
         ({"path": "config.yaml"}, "path"),
         ({"path": "/srv/"}, "path"),
         ({"path": "/srv/" + "x" * 1100}, "path"),
@@ -138,7 +154,7 @@ def test_a_new_path_forgets_what_was_written_to_the_old(host, actor):
     ],
 )
 def test_a_wrong_target_is_refused_by_field(host, actor, fields, field):
-    arguments = {"path": "/srv/config.yaml", "dialect": "llama-swap", "adopt": False, **fields}
+    arguments = {"path": "/srv/config.yaml", "dialect": "llama-swap", **fields}
     with pytest.raises(Refused) as refused:
         save_target(host=host, actor=actor, **arguments)
     assert field in refused.value.fields
@@ -148,7 +164,7 @@ def test_a_wrong_target_is_refused_by_field(host, actor, fields, field):
 def test_only_admins_change_target_and_backends(host, make_user, role):
     actor = Actor(user=make_user(role), name=role)
     with pytest.raises(NotAllowed):
-        save_target(host=host, path="/srv/c.yaml", dialect="llama-swap", adopt=False, actor=actor)
+        save_target(host=host, path="/srv/c.yaml", dialect="llama-swap", actor=actor)
     with pytest.raises(NotAllowed):
         add_backend(host=host, kind="llama", path="/usr/bin/llama-server", actor=actor)
 

@@ -10,7 +10,7 @@ from models_app.models import Revision
 from models_app.services import start_write
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
-from quartermaster_site.errors import NotAllowed, Refused
+from quartermaster_site.errors import EditConflict, NotAllowed, Refused
 from quartermaster_site.jobs.models import Job, State
 
 
@@ -23,9 +23,9 @@ def target(scanned, host, tmp_path):
 
 @pytest.fixture
 def write(actor, django_capture_on_commit_callbacks):
-    def run():
+    def run(**options):
         with django_capture_on_commit_callbacks(execute=True):
-            started = start_write(revision=Revision.objects.select_related("host").first(), actor=actor)
+            started = start_write(revision=Revision.objects.select_related("host").first(), actor=actor, **options)
         return Job.objects.get(pk=started.job.pk)
 
     return run
@@ -58,11 +58,9 @@ def test_a_strangers_file_stops_it(target, write, host):
     target.write_text("models: {}\n")
     job = write()
     assert (job.state, job.error_kind) == (State.FAILED, "ForeignFile")
-    host.adopt_foreign_file = True
-    host.save()
-    assert write().state == State.SUCCEEDED
-    host.refresh_from_db()
-    assert not host.adopt_foreign_file
+    assert write(replace=True).state == State.SUCCEEDED
+    [entry] = AuditEntry.objects.filter(action="config.write", changes__has_key="replace")
+    assert entry.changes == {"replace": [False, True]}
 
 
 def test_there_must_be_a_target(scanned, write):
@@ -90,12 +88,20 @@ def test_who_may_write(target, make_user, role, allowed, django_capture_on_commi
 
 
 def test_a_leave_to_replace_is_for_one_write(target, write, host):
-    target.mkdir()
-    host.adopt_foreign_file = True
-    host.save()
-    assert write().state == State.FAILED
-    host.refresh_from_db()
-    assert not host.adopt_foreign_file
+    Revision.objects.update(state=Revision.State.BLOCKED)
+    with pytest.raises(Refused, match="block"):
+        write(replace=True)
+    Revision.objects.update(state=Revision.State.VALIDATED)
+    target.write_text("models: {}  # by hand\n")
+    assert write().error_kind == "ForeignFile"
+    assert target.read_text() == "models: {}  # by hand\n"
+
+
+def test_a_target_that_moved_since_the_question_is_not_written(target, write):
+    with pytest.raises(EditConflict, match="router.yaml now"):
+        write(seen_path="/elsewhere/router.yaml")
+    assert not target.exists()
+    assert write(seen_path=str(target)).state == State.SUCCEEDED
 
 
 def test_the_text_names_the_memory_that_planning_uses(host):

@@ -81,6 +81,20 @@ def test_bad_targets_are_refused_beside_their_field(scanned: Host, admin: Client
     assert admin.post("/config/local/target/", {"path": "", "dialect": "nonsense"}).status_code == 422
 
 
+def test_of_two_browsers_that_set_the_path_the_second_is_asked(scanned: Host, admin: Client) -> None:
+    form = {"was-path": ""}
+    assert admin.post("/config/local/target/", form | {"path": "/srv/a.yaml"}).status_code == 302
+    answer = admin.post("/config/local/target/", form | {"path": "/srv/b.yaml"})
+    html = answer.content.decode()
+    assert answer.status_code == 409
+    assert "It is now /srv/a.yaml, for llama-swap" in html
+    assert 'name="was-path" value="/srv/a.yaml"' in html
+    assert 'value="/srv/b.yaml"' in html, "what was typed stays"
+    assert admin.post("/config/local/target/", {"was-dialect": "quartermaster", "dialect": "x"}).status_code == 422
+    Host.objects.update(publish_path="/srv/c.yaml")
+    assert admin.post("/config/local/1/write/", {"path": "/srv/a.yaml"}).status_code == 409
+
+
 def test_writing_asks_first_and_replaces_foreign_files_only_when_told(
     scanned: Host, admin: Client, tmp_path: Path, django_capture_on_commit_callbacks: Any
 ) -> None:
