@@ -17,10 +17,13 @@ BENCHMARKS = {
 
 def main() -> int:
     """Run the named benchmarks (none named: all); exit code 1 when a limit is missed."""
-    parser = argparse.ArgumentParser(prog="quartermaster bench")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser = argparse.ArgumentParser(
+        prog="quartermaster bench",
+        description="ratios against a baseline of the same run; code 1 when a limit is missed",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHMARKS)}; none named: all")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="one JSON list and nothing else")
     options = parser.parse_args()
     unknown = set(options.names) - set(BENCHMARKS)
     if unknown:

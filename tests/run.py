@@ -11,6 +11,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+USAGE = """\
+usage: quartermaster test [pytest arguments]
+
+lint, types, contracts and every test in parallel; with arguments, pytest with those alone
+  quartermaster test tests/core -k discovery
+  quartermaster test -m 'not browser'
+
+QM_TEST_WORKERS=N   processes for the tests (one for each core)
+QM_COVERAGE=1       coverage also on Python 3.11, where it is slow
+QM_CHROMIUM=FILE    the browser to drive, in place of Debian's chromium
+QM_LLAMA_BIN=DIR    runs the checks against a real llama.cpp too"""
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 
@@ -63,6 +74,9 @@ def run_checks() -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Exit code of pytest, or 1 when a static check failed."""
+    if arguments in (["-h"], ["--help"]):
+        print(USAGE)
+        return 0
     pytest = [sys.executable, "-m", "pytest"]
     if arguments:
         return subprocess.run([*pytest, *arguments], cwd=ROOT, check=False).returncode

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -93,3 +95,59 @@ def test_a_wrong_argument_is_answered_quickly(verb):
         assert result.returncode == 2
         assert "Traceback" not in result.stderr
     assert best < 0.25
+
+
+@pytest.mark.parametrize("verb", ["test", "bench", "vectors"])
+def test_verbs_of_development_explain_themselves(verb):
+    result = run(verb, "--help")
+    assert result.returncode == 0
+    assert result.stdout.startswith(f"usage: quartermaster {verb} ")
+
+
+@pytest.mark.parametrize("words", [("plan", "missing.gguf", "--vram", "8"), ("doctor",), ("up", "--port", "0")])
+def test_an_early_interrupt_is_no_traceback(words, tmp_path):
+    """At any moment of the start: in the shell, in the interpreter, while modules are imported."""
+    environment = {**os.environ, "QM_VENV": str(Path(sys.executable).parent.parent), "QM_DATA_DIR": str(tmp_path)}
+    for delay_seconds in (0.02, 0.04, 0.06, 0.09, 0.13):
+        process = subprocess.Popen(
+            [SHELL, str(ROOT / "quartermaster"), *words],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        time.sleep(delay_seconds)
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.communicate(timeout=30)[1]
+        assert "Traceback" not in said
+        assert "KeyboardInterrupt" not in said
+
+
+@pytest.mark.parametrize("reaction", ["", "except BaseException as error: raise RuntimeError('wrapped') from error"])
+def test_an_interrupt_ends_a_module_with_the_code_of_shells(reaction, tmp_path):
+    (tmp_path / "interrupted.py").write_text(
+        "import os, signal\ntry: os.kill(os.getpid(), signal.SIGINT)\n" + (reaction or "finally: pass")
+    )
+    result = subprocess.run(
+        [sys.executable, str(ROOT / "start.py"), "interrupted"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (130, "")
+
+
+def test_a_fault_of_a_module_is_not_hidden(tmp_path):
+    (tmp_path / "faulty.py").write_text("raise RuntimeError('a fault')")
+    result = subprocess.run(
+        [sys.executable, str(ROOT / "start.py"), "faulty"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert "a fault" in result.stderr

@@ -189,10 +189,10 @@ def print_report(outcomes: list[Outcome]) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Command line; exit code 0 only when nothing failed, 2 for a folder without vectors."""
     parser = argparse.ArgumentParser(prog="quartermaster vectors", description="Run input -> expected cases.")
-    parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT_FOLDER, metavar="DIR")
+    parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT_FOLDER, metavar="DIR", help="tests/vectors")
     parser.add_argument("--area", metavar="A", help=", ".join(AREAS))
-    parser.add_argument("--op")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--op", metavar="OP", help="this operation alone")
+    parser.add_argument("--json", action="store_true", help="one JSON object and nothing else")
     options = parser.parse_args(arguments)
     try:
         outcomes = run(options.folder, options.area, options.op)

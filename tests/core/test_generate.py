@@ -164,8 +164,9 @@ def words_of(command):
 def test_nothing_to_serve(tmp_path):
     (tmp_path / "models").mkdir()
     for dialect in BY_SLUG:
-        code, text, _ = run(tmp_path / "models", "--dialect", dialect, data_dir=tmp_path)
+        code, text, told = run(tmp_path / "models", "--dialect", dialect, data_dir=tmp_path)
         assert code == 0
+        assert told == f"note: no model file was found in {tmp_path / 'models'}\n"
         assert load.load(text).value["models"] == {}
         assert load_config(dialect, text, {}).loads
 

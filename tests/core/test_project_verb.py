@@ -236,3 +236,9 @@ def test_names_that_are_no_text_do_not_break_the_output(project, llama, tmp_path
     assert code == 0
     assert json.loads(out)["file"] == str(odd)
     assert "\ufffd" in project(odd, "--ctx", 4096)[1].splitlines()[0]
+
+
+def test_a_missing_window_names_its_option(project, tmp_path):
+    code, out, err = project(tmp_path / "model.gguf")
+    assert (code, out) == (2, "")
+    assert "--ctx N is missing" in err

@@ -21,7 +21,7 @@ def read() -> ProbeResult:
     try:
         pynvml.nvmlInit()
     except Exception as error:  # the binding raises its own classes; any of them means that NVML can't be used
-        return _from_command(f"NVIDIA driver not usable: {error}")
+        return _from_command(str(error))
     try:
         devices = tuple(_device(pynvml, index) for index in range(int(pynvml.nvmlDeviceGetCount())))
         return ProbeResult(VENDOR, devices, "" if devices else "the NVIDIA driver is loaded but sees no device")

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace, environment: Environment) -> int:
     budget = budget_from(options)
     result = _generate(options, environment, folders, backends, budget)
     environment.clear_note()
-    _tell(result, environment)
+    _tell(result, environment, folders)
     if options.report:
         _write_report(options.report, result)
     blocking = [item for item in result.findings if item.severity == "block"]
@@ -138,8 +138,10 @@ def _generate(
     )
 
 
-def _tell(result: Generated, environment: Environment) -> None:
+def _tell(result: Generated, environment: Environment, folders: Sequence[str]) -> None:
     """One line for everything that a person should know."""
+    if not result.report.entries and not result.report.skipped:
+        environment.stderr.write(f"note: no model file was found in {', '.join(map(shown, folders))}\n")
     for item in result.report.skipped:
         environment.stderr.write(f"skipped {shown(item['file'])}: {shown(item['reason'])}\n")
     for item in result.report.warnings:
@@ -154,7 +156,8 @@ def _write_report(path: str, result: Generated) -> None:
     try:
         Path(path).write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise ExportError(f"the report {shown(path)} cannot be written: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise ExportError(f"the report {shown(path)} cannot be written: {why}") from error
 
 
 def _write(output: str, result: Generated, environment: Environment) -> None:

@@ -26,6 +26,8 @@ def run(options: argparse.Namespace, environment: Environment) -> int:
     """Exit code 0 all good, 1 some files failed, 2 wrong usage."""
     if bool(options.files) == bool(options.batch):
         raise UsageError("give either files or --batch")
+    if options.files and options.ctx is None:
+        raise UsageError("--ctx N is missing: the tokens of the whole pool, as -c of llama-server")
     knobs = given_knobs(options)
     launch = launch_of(knobs) if options.files else None
     # Readers and planning are loaded only now, so that a wrong argument is answered at once.
