@@ -1,4 +1,4 @@
-"""Starts a module for `./quartermaster`: `start.py MODULE ARGUMENTS…`. A Ctrl-C ends it with code 130, never a traceback.
+"""Starts a module for `./quartermaster`: `start.py MODULE ARGUMENTS…`. A Ctrl-C ends it with code 130 and no traceback.
 
 Python answers a Ctrl-C during its own start with a traceback, before any code of ours runs. So the shell script has
 the signal ignored for these first hundredths of a second, and it counts from here on.
