@@ -47,7 +47,7 @@ def rename_host(*, host: Host, name: str, actor: Actor) -> Host:
 
 
 def save_memory_settings(*, host: Host, values: Mapping[str, Any], version: int, actor: Actor) -> HostSetting:
-    """Store the memory section if it is still at `version`. The same values again change nothing.
+    """Store the memory section if it is still at `version`. The values that are stored change nothing, at any version.
 
     Raises Refused with a message per field, EditConflict when somebody saved meanwhile.
     """
@@ -57,6 +57,8 @@ def save_memory_settings(*, host: Host, values: Mapping[str, Any], version: int,
         Host.objects.select_for_update().get(pk=host.pk)
         row = HostSetting.objects.filter(host=host, section=memory_settings.SECTION).first()
         row = row or HostSetting(host=host, section=memory_settings.SECTION)
+        if wanted == row.values:
+            return row
         if row.version != version:
             who = str(row.changed_by or "somebody")
             raise EditConflict(
@@ -66,8 +68,6 @@ def save_memory_settings(*, host: Host, values: Mapping[str, Any], version: int,
                 by=who,
                 at=row.changed_at,
             )
-        if wanted == row.values:
-            return row
         changes = _changes(row.values, wanted)
         row.values, row.version = wanted, version + 1
         row.changed_by, row.changed_at = actor.user, timezone.now()

@@ -161,12 +161,13 @@ def _set_state(pks: Sequence[int], state: str, reason: str, now: Any) -> int:
 
 
 def _note_root(root: Root, state: str, reason: str, files: int, now: Any) -> None:
+    """An update, no `save()`: that would bring back a folder that somebody removes at this moment."""
+    changes: dict[str, Any] = {"state": state, "state_reason": reason, "last_scan_at": now}
     if root.state != state:
-        root.state_since = now
-    root.state, root.state_reason, root.last_scan_at = state, reason, now
+        changes["state_since"] = now
     if state in (Root.State.OK, Root.State.PARTIAL):
-        root.file_count = files
-    root.save()
+        changes["file_count"] = files
+    Root.objects.filter(pk=root.pk).update(**changes)
 
 
 def _forget_findings(job: Job, unread: Collection[str]) -> None:

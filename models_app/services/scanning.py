@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Q
 
 from gpus_app.models import Host, OsFamily
@@ -26,22 +26,25 @@ MAX_KNOWN = 20_000
 
 
 def add_root(*, host: Host, path: str, category: str = "", actor: Actor) -> Root:
-    """A folder to scan. It need not exist now: it may be a drive that is unplugged."""
+    """A folder to scan. It need not exist now: it may be a drive that is unplugged. Twice the same is once."""
     require(actor.user, Level.MANAGE)
-    return register_root(host=host, path=path, category=category, actor=actor)
+    root = register_root(host=host, path=path, category=category, actor=actor)
+    if root.category != category:
+        problem = "This folder is there already, for models of another kind: remove it first to change that."
+        raise Refused(problem, fields={"path": problem})
+    return root
 
 
 def register_root(*, host: Host, path: str, category: str = "", actor: Actor) -> Root:
     """The same for the command line, which has no user. An existing root is returned as it is."""
     path = _normal(path.strip(), host.os_family)
-    _check_root(host, path, category)
-    try:
-        with transaction.atomic():
-            root, created = Root.objects.get_or_create(host=host, path=path, defaults={"category": category})
-            if created:
-                record(actor, "root.add", subject=root, host_slug=host.slug, changes={"path": [None, path]})
-    except IntegrityError as error:
-        raise Refused("This folder is there already.", fields={"path": "This folder is there already."}) from error
+    with transaction.atomic():
+        # Of two nested folders that are added at once, the second must see the first.
+        Host.objects.select_for_update().get(pk=host.pk)
+        _check_root(host, path, category)
+        root, created = Root.objects.get_or_create(host=host, path=path, defaults={"category": category})
+        if created:
+            record(actor, "root.add", subject=root, host_slug=host.slug, changes={"path": [None, path]})
     return root
 
 
@@ -82,6 +85,8 @@ def remove_root(*, root: Root, actor: Actor) -> int:
     """
     require(actor.user, Level.MANAGE)
     with transaction.atomic():
+        if not Root.objects.select_for_update().filter(pk=root.pk).exists():
+            return 0
         count = root.rows.count()
         changes: dict[str, list[Any]] = {"path": [root.path, None], "models": [count, 0]}
         record(actor, "root.remove", subject=root, host_slug=root.host.slug, changes=changes)

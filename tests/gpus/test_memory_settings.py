@@ -49,6 +49,11 @@ def test_saving_the_same_again_changes_nothing(save):
     assert AuditEntry.objects.filter(action="settings.memory").count() == 1
 
 
+def test_the_same_form_sent_twice_is_no_conflict(save):
+    save(version=0, targetVramGB=22)
+    assert save(version=0, targetVramGB=22).version == 1
+
+
 def test_a_default_is_stored_as_absent(save):
     assert save(vramOverheadGB=0.5, ttlSec=600, autoVram=False).values == {}
 

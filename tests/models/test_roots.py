@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from models_app.models import Finding, Override, Revision, Row
+from models_app.models import Finding, Override, Revision, Root, Row
 from models_app.services import add_root, remove_root, start_scan
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
@@ -18,6 +18,20 @@ def test_a_root_need_not_exist(host, actor):
 
 def test_adding_it_again_is_no_second_root(host, actor):
     assert add_root(host=host, path="/m", actor=actor) == add_root(host=host, path="/m/../m", actor=actor)
+
+
+def test_the_same_folder_for_another_kind_is_refused(host, actor):
+    add_root(host=host, path="/m", actor=actor)
+    with pytest.raises(Refused, match="models of another kind"):
+        add_root(host=host, path="/m", category="image", actor=actor)
+
+
+def test_removing_twice_is_once(host, actor):
+    root = add_root(host=host, path="/m", actor=actor)
+    stale = Root.objects.get(pk=root.pk)
+    remove_root(root=root, actor=actor)
+    assert remove_root(root=stale, actor=actor) == 0
+    assert AuditEntry.objects.filter(action="root.remove").count() == 1
 
 
 @pytest.mark.parametrize(
