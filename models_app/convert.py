@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Any
 
+from django.db.models import Q
+
 from gpus_app.models import Backend, Host
 from gpus_app.selectors import ram_limit_gib, section, target_vram_gib
 from models_app import models, records
@@ -13,7 +15,15 @@ from models_app.core import catalog
 from models_app.core.discovery.families import family_key, model_base_key
 from models_app.core.errors import HeaderError, RecordError
 from models_app.core.readers.record import header_from_json
-from models_app.core.settings import Override, Settings, override_from_mapping, settings_from_mapping
+from models_app.core.settings import (
+    Override,
+    Settings,
+    Variant,
+    override_from_mapping,
+    record_to_mapping,
+    settings_from_mapping,
+)
+from models_app.core.state.overrides import merge_overrides
 
 SETTING_SECTIONS = ("memory",)
 
@@ -90,6 +100,23 @@ def header_lookup(host: Host, paths: Collection[str] | None = None) -> Callable[
     return lookup
 
 
+def headers_at_once(host: Host, paths: Collection[str]) -> Callable[[str], catalog.Header | None]:
+    """As `header_lookup`, for many files whose headers are wanted once: one query, and nothing is kept."""
+    wanted = [path for path in paths if path]
+    rows = models.HeaderFacts.objects.filter(host=host, path__in=wanted, facts__isnull=False)
+    stored = dict(rows.values_list("path", "facts"))
+
+    def lookup(path: str) -> catalog.Header | None:
+        if path not in stored:
+            return None
+        try:
+            return header_from_json(stored[path])
+        except RecordError:
+            return None
+
+    return lookup
+
+
 def core_settings(host: Host) -> Settings:
     """The settings of a host as planning takes them: what people set, and the budget in force."""
     document: dict[str, Any] = {}
@@ -112,19 +139,34 @@ def _backend(row: Backend) -> dict[str, Any]:
 
 
 def core_override(row: models.Override | None) -> Override:
-    """What people pinned; an empty override where nobody did."""
+    """What people pinned, variants included; an empty override where nobody did."""
     if row is None:
         return Override()
-    return override_from_mapping({**row.fields, "match": row.match, "quant": row.quant})
+    variants = [{**variant.fields, "name": variant.name} for variant in row.variants.all()]
+    return override_from_mapping({**row.fields, "match": row.match, "quant": row.quant, "variants": variants})
+
+
+def override_fields(override: Override) -> dict[str, Any]:
+    """The set fields of an override as a row keeps them: without its match and its variants, which are rows."""
+    document = record_to_mapping(override)
+    return {key: value for key, value in document.items() if key not in ("match", "quant", "variants")}
+
+
+def variant_fields(variant: Variant) -> dict[str, Any]:
+    """The set fields of a variant as a row keeps them."""
+    return {key: value for key, value in record_to_mapping(variant).items() if key != "name"}
 
 
 def core_finding(row: models.Finding) -> catalog.Finding:
     return catalog.Finding(row.kind, row.path, row.text, row.level, row.code, row.offset)
 
 
-def core_overrides(host: Host) -> list[Override]:
-    """All that people pinned on a host, in the order in which matches are tried."""
-    return [core_override(row) for row in models.Override.objects.filter(host=host).order_by("id")]
+def core_overrides(host: Host, path: str = "") -> tuple[Override, ...]:
+    """All that people pinned on a host in the order in which matches are tried; with a path, what may cover it."""
+    rows = models.Override.objects.filter(host=host).prefetch_related("variants")
+    if path:
+        rows = rows.filter(Q(match__iexact=path) | Q(match__contains="*") | Q(match__contains="?"))
+    return merge_overrides((core_override(row) for row in rows), ())
 
 
 def plan_columns(plan: catalog.Plan) -> dict[str, Any]:

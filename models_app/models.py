@@ -9,6 +9,9 @@ from django.db import models
 from django.utils import timezone
 
 from gpus_app.models import Dialect, Host
+from models_app.pins import Change as Change
+from models_app.pins import Override as Override
+from models_app.pins import Variant as Variant
 from quartermaster_site.jobs.models import Job
 
 
@@ -133,25 +136,6 @@ class Finding(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.path}"
-
-
-class Override(models.Model):
-    """What people pinned for a model. Tied to the path, so that it outlives a file that is away for a while."""
-
-    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="overrides")
-    match = models.CharField(max_length=1024)
-    quant = models.CharField(max_length=40, blank=True)
-    fields: models.JSONField[Any, Any] = models.JSONField(default=dict)
-    """Set fields only, camelCase keys of web.md 6; absent means automatic."""
-    version = models.PositiveIntegerField(default=0)
-    changed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
-    changed_at = models.DateTimeField(default=timezone.now)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["host", "match", "quant"], name="one_override_per_match")]
-
-    def __str__(self) -> str:
-        return self.match
 
 
 class StoredPlan(models.Model):

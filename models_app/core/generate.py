@@ -66,18 +66,22 @@ def generate(
     settings: Settings,
     timestamp: str,
     overrides: Sequence[Override] = (),
+    same_path: Callable[[str, str], bool] | None = None,
     dialect: str = DEFAULT_DIALECT,
     options: Options | None = None,
     cache_dir: str = "",
     on_row: Callable[[int, int, str], None] = lambda done, total, name: None,
 ) -> Generated:
-    """A file for one host. Raises `ExportError` where a dialect must not be written from these settings."""
+    """A file for one host. Raises `ExportError` where a dialect must not be written from these settings.
+
+    `same_path` is that of `resolve_override`.
+    """
     items: list[PlannedModel | Skipped] = []
     taken: set[str] = set()
     total = len(inventory.rows)
     for done, row in enumerate(inventory.rows, 1):
         on_row(done, total, row.id)
-        override = resolve_override(overrides, row.full_path, row.quant) or Override()
+        override = resolve_override(overrides, row.full_path, row.quant, same_path) or Override()
         if override.skip:
             continue
         served = replace(row, id=free_name(row, taken))

@@ -11,6 +11,7 @@ from gpus_app.models import Host
 from gpus_app.selectors import host_budget
 from models_app import convert
 from models_app.core.catalog import Header, Plan, Row
+from models_app.core.discovery.roots import path_key
 from models_app.core.plans import plan_row
 from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
@@ -24,6 +25,11 @@ class HostFacts:
     settings: Settings
     budget: Budget
     overrides: Sequence[Override]
+    os_family: str = "linux"
+
+    def same_path(self, match: str, path: str) -> bool:
+        """Whether an override without wildcards names this file, by the rules of the host's system."""
+        return path_key(match, self.os_family) == path_key(path, self.os_family)
 
     def budget_for(self, override: Override) -> Budget:
         """The host's budget; a target typed for one model where no GPU was seen is a device of that size."""
@@ -72,19 +78,19 @@ class HostPlanner:
         return plans
 
 
-def host_facts(host: Host) -> HostFacts:
-    """Settings, budget and overrides in force now."""
-    return HostFacts(convert.core_settings(host), host_budget(host), convert.core_overrides(host))
+def host_facts(host: Host, path: str = "") -> HostFacts:
+    """Settings, budget and overrides in force now: of the whole host, or only what may cover one path."""
+    return HostFacts(convert.core_settings(host), host_budget(host), convert.core_overrides(host, path), host.os_family)
 
 
 def stored_override(facts: HostFacts, row: StoredRow) -> Override:
     """What is pinned for a row; an empty override where nothing is."""
-    return resolve_override(facts.overrides, row.path, row.quant) or Override()
+    return resolve_override(facts.overrides, row.path, row.quant, facts.same_path) or Override()
 
 
 def preview_plan(*, row: StoredRow, override: Override | None = None, facts: HostFacts | None = None) -> Preview:
     """The plans of a row under an override that is not stored (None: the stored one). Stores nothing."""
-    facts = facts or host_facts(row.host)
+    facts = facts or host_facts(row.host, row.path)
     own = stored_override(facts, row) if override is None else override
     found = replace(convert.core_row(row), id=row.served_id)
     companions = (row.path, found.mmproj_path, found.draft_path, found.codec_path, own.mmproj_file)

@@ -23,6 +23,8 @@ class Account(models.Model):
     theme = models.CharField(
         max_length=8, choices=[("auto", "As the system"), ("light", "Light"), ("dark", "Dark")], default="auto"
     )
+    custom_args = models.BooleanField(default=False)
+    """May write custom launch arguments, which can make a server read or write other files. Admins may anyway."""
 
     def __str__(self) -> str:
         return f"{self.user} ({self.get_role_display()})"

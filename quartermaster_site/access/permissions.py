@@ -57,6 +57,22 @@ def may(user: AbstractBaseUser | AnonymousUser, level: Level) -> bool:
     return level_of(user) >= level
 
 
+def may_write_arguments(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """Custom launch arguments: admins, and editors to whom it was granted."""
+    if not may(user, Level.EDIT):
+        return False
+    account: Account | None = getattr(user, "account", None)
+    return may(user, Level.MANAGE) or bool(account and account.custom_args)
+
+
+def require_arguments(user: AbstractBaseUser | AnonymousUser) -> None:
+    """Raise NotAllowed for those who may not write custom launch arguments."""
+    if not may_write_arguments(user):
+        raise NotAllowed(
+            "Custom launch arguments need the role admin, or a grant to an editor. An administrator can give it to you."
+        )
+
+
 def require(user: AbstractBaseUser | AnonymousUser, level: Level) -> None:
     """Raise NotAllowed with a sentence that says which role is missing and who can give it."""
     if not may(user, level):

@@ -1,0 +1,216 @@
+"""Saving what people pin for a model: checked, sparse, under a version, with a line of history and of audit.
+
+A save starts from what applies now: the model's own override, else the pattern that covers it. It leaves no row, no
+history and no plan behind when it changes nothing (web.md W-004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from gpus_app.models import Host, OsFamily
+from gpus_app.services import request_plan
+from models_app import convert
+from models_app.core.fields import OVERRIDE_FIELDS
+from models_app.core.launch.tokens import POSIX, WINDOWS
+from models_app.core.plans.chosen import without_chosen
+from models_app.core.settings import Override, override_from_mapping
+from models_app.core.state.editor import editor_save
+from models_app.core.state.values import field_problem
+from models_app.models import Change, Row
+from models_app.models import Override as StoredOverride
+from models_app.pins import PinnedFields
+from models_app.services.planning import HostFacts, host_facts, preview_plan, stored_override
+from quartermaster_site.access.audit import Actor, record
+from quartermaster_site.access.permissions import Level, require, require_arguments
+from quartermaster_site.errors import EditConflict, Refused
+
+ARGUMENT_KEYS = frozenset({"customArgs", "customArgsOff", "extraArgs"})
+"""Fields that need the grant for custom launch arguments."""
+EDITABLE = {field.key: field for field in OVERRIDE_FIELDS if field.key not in ("match", "quant", "variants")}
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """What applies to a row: the model's own override or a pattern's, and the version that a form starts from."""
+
+    override: Override
+    own: StoredOverride | None
+    pattern: str = ""
+
+    @property
+    def version(self) -> int:
+        return self.own.version if self.own else 0
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return convert.override_fields(self.override)
+
+
+def pinned(row: Row, facts: HostFacts | None = None) -> Pinned:
+    """What is pinned for a row now."""
+    own = StoredOverride.objects.filter(host=row.host, match=row.path, quant="").select_related("changed_by").first()
+    override = stored_override(facts or host_facts(row.host, row.path), row)
+    return Pinned(override, own, "" if own else override.match)
+
+
+def rules_of(row: Row) -> str:
+    """How launch texts are split on the row's host."""
+    return WINDOWS if row.host.os_family == OsFamily.WINDOWS else POSIX
+
+
+def edited(row: Row, current: Override, values: Mapping[str, Any], is_moe: bool | None) -> Override:
+    """The override after a form with these values: what a preview plans with, and a save stores before it is pruned."""
+    after = editor_save(current, row.path, values, form_keys=values.keys(), is_moe=is_moe, rules=rules_of(row))
+    return replace(after, quant="")
+
+
+def save_override(
+    *, row: Row, values: Mapping[str, Any], version: int, actor: Actor, action: str = "save"
+) -> StoredOverride | None:
+    """Store the values of a form by key; fields that it does not have stay. None where nothing is or was stored.
+
+    Raises Refused with a message per field, EditConflict when somebody saved meanwhile.
+    """
+    require(actor.user, Level.EDIT)
+    check_values(values)
+    with transaction.atomic():
+        Host.objects.select_for_update().get(pk=row.host_id)
+        facts = host_facts(row.host, row.path)
+        current = pinned(row, facts)
+        before = current.fields
+        check_version(current.own, version, before)
+        touched = changed_keys(before, values)
+        if touched & ARGUMENT_KEYS:
+            require_arguments(actor.user)
+        fields = _shortest(row, current, values, touched, facts) if touched else before
+        if fields == before:
+            return current.own
+        own = own_override(row, current)
+        own.fields, own.version = fields, own.version + 1
+        own.changed_by, own.changed_at = actor.user, timezone.now()
+        own.save()
+        note_change(row=row, actor=actor, action=action, before=before, after=fields, version=own.version)
+        request_plan(host=row.host, actor=actor)
+    return own
+
+
+def reset_override(*, row: Row, version: int, actor: Actor) -> StoredOverride | None:
+    """Everything automatic again; a pattern that covers the model does not shine through. Variants stay."""
+    values = {key: field.absent for key, field in EDITABLE.items()}
+    return save_override(row=row, values=values, version=version, actor=actor, action="reset")
+
+
+def restore_override(*, row: Row, change: Change, version: int, actor: Actor) -> StoredOverride | None:
+    """Bring back the state after an earlier change, as a change of its own."""
+    values = {key: change.after.get(key, field.absent) for key, field in EDITABLE.items()}
+    return save_override(row=row, values=values, version=version, actor=actor, action="restore")
+
+
+def _shortest(
+    row: Row, current: Pinned, values: Mapping[str, Any], touched: Collection[str], facts: HostFacts
+) -> dict[str, Any]:
+    """The fields to store: of those that this save touches, none that the planner would choose anyway."""
+    automatic = preview_plan(row=row, override=current.override, facts=facts)
+    is_moe = automatic.header.is_moe if automatic.header else None
+    after = without_chosen(
+        edited(row, current.override, values, is_moe),
+        touched,
+        lambda override: preview_plan(row=row, override=override, facts=facts).plans,
+        facts.settings,
+    )
+    return convert.override_fields(after)
+
+
+def own_override(row: Row, current: Pinned) -> StoredOverride:
+    """The model's own row; a new one says what the pattern said that it shadows from now on, variants included."""
+    if current.own:
+        return current.own
+    history = Change.objects.filter(host=row.host, match=row.path, variant="")
+    own = StoredOverride.objects.create(
+        host=row.host,
+        match=row.path,
+        fields=current.fields,
+        version=history.aggregate(last=Max("version"))["last"] or 0,
+    )
+    for variant in current.override.variants:
+        own.variants.create(name=variant.name, fields=convert.variant_fields(variant), version=1)
+    return own
+
+
+def check_values(values: Mapping[str, Any]) -> None:
+    """Raises Refused where a key is not one of an override's, or a value is not acceptable."""
+    unknown = sorted(set(values) - set(EDITABLE))
+    if unknown:
+        raise Refused(f"There is no setting {unknown[0]}.")
+    problems = {key: problem for key, value in values.items() if (problem := field_problem(EDITABLE[key], value))}
+    if problems:
+        raise Refused("Some settings cannot be taken.", fields=problems)
+    override_from_mapping(values)
+
+
+def changed_keys(before: Mapping[str, Any], values: Mapping[str, Any]) -> set[str]:
+    """Keys of a form whose value differs from what is stored."""
+    return {key for key, value in values.items() if _stored(key, value) != _stored(key, before.get(key))}
+
+
+def _stored(key: str, value: Any) -> Any:
+    """A value as it is stored, None where it says nothing."""
+    if not EDITABLE[key].is_set(value):
+        return None
+    return list(value) if isinstance(value, tuple) else value
+
+
+def changes_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Key -> [before, after] of what differs."""
+    keys = sorted({*before, *after})
+    return {key: [before.get(key), after.get(key)] for key in keys if before.get(key) != after.get(key)}
+
+
+def note_change(
+    *,
+    row: Row,
+    actor: Actor,
+    action: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    version: int,
+    variant: str = "",
+) -> None:
+    """One line of history and one of audit. The audit masks what looks like a secret; history is what restores."""
+    changes = changes_of(before, after)
+    Change.objects.create(
+        host=row.host,
+        match=row.path,
+        variant=variant,
+        action=action,
+        changes=changes,
+        after=dict(after),
+        version=version,
+        by=actor.user,
+        actor=actor.name[:150],
+    )
+    kind = "variant" if variant else "override"
+    label = f"{row.served_id} {variant}".strip()
+    record(actor, f"{kind}.{action}", subject=row, label=label, host_slug=row.host.slug, changes=changes)
+
+
+def check_version(held: PinnedFields | None, version: int, saved: Mapping[str, Any]) -> None:
+    """Raises EditConflict where a form started from another version than the one that is stored."""
+    now = held.version if held else 0
+    if now == version:
+        return
+    who = str((held.changed_by if held else None) or "Somebody")
+    raise EditConflict(
+        f"{who} saved this meanwhile.",
+        saved=dict(saved),
+        version=now,
+        by=who,
+        at=held.changed_at if held else timezone.now(),
+    )
