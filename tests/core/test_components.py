@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,18 @@ from models_app.core.catalog import Header
 from models_app.core.components import naming
 from models_app.core.components.declared import fill_encoders
 from models_app.core.components.pool import Pool, PoolEntry, Wish, architecture_rank, caption_factor
+from models_app.core.components.ranking import Ranking
 from models_app.core.components.resolve import DiffusionModel, resolve_components
-from models_app.core.components.scan import build_pool, classify_header, component_files
-from models_app.core.components.signals import Signal, classify_shapes
+from models_app.core.components.scan import build_pool, classify_header, component_files, recognise, survey
+from models_app.core.components.signals import Signal, classify_shapes, recognise_shapes, unflattened
+from models_app.core.discovery.selection import select
 from models_app.core.discovery.walk import list_files
 from models_app.core.errors import HeaderError
 from models_app.core.readers import read_header
+from models_app.core.readers.gguf import read_gguf
 from models_app.core.settings import Encoders, Override
+from tests.gguf_bytes import header_bytes
+from tests.whole_tree import Tree
 
 T5_TENSOR = "encoder.block.0.layer.0.SelfAttention.q.weight"
 
@@ -60,7 +66,7 @@ class TestSignals:
     @pytest.mark.parametrize(
         ("name", "facts", "role"),
         [
-            ("a.gguf", {"architecture": " CLIP "}, "mmproj"),
+            ("a.gguf", {"architecture": " CLIP "}, ""),
             ("a.gguf", {"architecture": "umt5", "embedding_length": 4096}, "t5"),
             ("a.gguf", {"architecture": "flux", "embedding_length": 3072}, ""),
             ("a.gguf", {"architecture": "qwen3"}, ""),
@@ -91,7 +97,7 @@ class TestPicks:
                 llm("/exact", 7680, "granite", 1),
             ]
         )
-        assert [entry.path for entry in pool.ranked_llms(Wish(7680))] == ["/exact", "/a", "/b", "/big"]
+        assert [entry.path for entry in pool.ranked_llms(Wish(7680)).entries] == ["/exact", "/a", "/b", "/big"]
 
     def test_a_pin_wins_inside_its_layout_only(self) -> None:
         pool = Pool([llm("/small", 2560), llm("/large", 2560, size_bytes=9), llm("/exact", 7680)])
@@ -107,7 +113,26 @@ class TestPicks:
 
     def test_architecture_limit_lets_unknown_ones_pass(self) -> None:
         pool = Pool([llm("/vl", 2560, "qwen3vl", 9), llm("/plain", 2560, ""), llm("/ok", 2560, "QWEN3")])
-        assert {entry.path for entry in pool.ranked_llms(Wish(2560, architectures=("qwen3",)))} == {"/plain", "/ok"}
+        assert {entry.path for entry in pool.ranked_llms(Wish(2560, architectures=("qwen3",))).entries} == {
+            "/plain",
+            "/ok",
+        }
+
+    @pytest.mark.parametrize(
+        ("second", "because", "equals"),
+        [
+            (llm("/b", 7680), "layers", 0),
+            (llm("/b", 2560, "gemma3"), "architecture", 0),
+            (llm("/b", 2560, size_bytes=0), "size", 0),
+            (llm("/b", 2560), "path", 1),
+            (llm("/b", 999), "only", 0),
+        ],
+    )
+    def test_a_ranking_says_what_decided(self, second: PoolEntry, because: str, equals: int) -> None:
+        first = llm("/a", 2560)
+        ranking = Pool([first, second]).ranked_llms(Wish(7680 if second.width == 7680 else 2560))
+        assert (ranking.because, len(ranking.equals)) == (because, equals)
+        assert ranking.best == (second if because == "layers" else first)
 
     def test_ranks(self) -> None:
         assert [architecture_rank(name) for name in ("Qwen2vl", "ministral3", "llama", "phi3", "")] == [3, 2, 1, 0, 0]
@@ -124,6 +149,8 @@ class TestPicks:
         assert pool.vae("wan3d", 48, ["b"]).path == "/b"
         assert pool.vae("wan3d", 16, ["zzz"]).path == "/a"
         assert pool.vae("ltx") is None
+        assert [pool.vaes("wan3d", 16, [hint]).because for hint in ("b", "zzz")] == ["name", "path"]
+        assert pool.vaes("ltx") == Ranking()
 
 
 class TestPins:
@@ -213,6 +240,68 @@ class TestScan:
             ("ae.safetensors", "vae", "flux")
         ]
 
+    def test_a_projector_in_a_folder_of_several_families_goes_to_the_one_it_names(self, tmp_path: Path) -> None:
+        tree = Tree(tmp_path)
+        tree.chat("mixed/Qwen2.5-VL-7B-Q8_0.gguf", "qwen2vl", width=3584)
+        tree.chat("mixed/Gemma-3-4B-Q8_0.gguf", "gemma3", width=2560)
+        tree.projector("mixed/mmproj-Gemma-3-4B-F16.gguf")
+        tree.chat("plain/Qwen2.5-VL-7B-Q8_0.gguf", "qwen2vl", width=3584)
+        tree.projector("plain/mmproj-F16.gguf")
+        pool = build_pool(list_files([str(tmp_path)], platform="linux"), read_header)
+        assert {entry.path.removeprefix(f"{tmp_path}/"): Path(entry.mmproj).name for entry in pool.entries} == {
+            "mixed/Gemma-3-4B-Q8_0.gguf": "mmproj-Gemma-3-4B-F16.gguf",
+            "mixed/Qwen2.5-VL-7B-Q8_0.gguf": "",
+            "plain/Qwen2.5-VL-7B-Q8_0.gguf": "mmproj-F16.gguf",
+        }
+
+    def test_files_of_packages_and_of_older_snapshots_are_no_components(self, tmp_path: Path) -> None:
+        tree = Tree(tmp_path)
+        tree.raw("TRELLIS/pipeline.json", b"{}")
+        self.put(tmp_path / "TRELLIS/ckpts/decoder.safetensors", {"decoder.conv_in.weight": [512, 16, 3, 3]})
+        for commit, name in (("old", "ae"), ("new", "ae")):
+            self.put(
+                tmp_path / f"models--o--r/snapshots/{commit}/{name}.safetensors",
+                {"decoder.conv_in.weight": [512, 16, 3, 3]},
+            )
+        tree.raw("models--o--r/refs/main", b"new")
+        pool = build_pool(list_files([str(tmp_path)], platform="linux"), read_header)
+        assert [entry.path.removeprefix(f"{tmp_path}/") for entry in pool.entries] == [
+            "models--o--r/snapshots/new/ae.safetensors"
+        ]
+
+    def test_what_no_model_is_given_says_why(self, tmp_path: Path) -> None:
+        tree = Tree(tmp_path)
+        tree.chat("x-pe-i2i.gguf", "qwen3vl", width=4096)
+        tree.chat("embed.gguf", "qwen3", width=1024, pooling_type=3)
+        tree.chat("a-fastmtp.gguf", "qwen3", width=1024)
+        tree.projector("mmproj.gguf")
+        tree.gguf("birefnet.gguf", "birefnet")
+        tree.gguf("some-vae.gguf", "audiocpp")
+        tree.gguf("odd-encoder.gguf", "odd")
+        self.put(tmp_path / "small.safetensors", {"decoder.conv_in.weight": [384, 32, 3, 3]})
+        self.put(tmp_path / "style.safetensors", {"x.lora_down.weight": [4, 4]})
+        self.put(tmp_path / "sdxl.safetensors", {"model.diffusion_model.x": [4, 4]})
+        (tmp_path / "cut.safetensors").write_bytes(b"\x01")
+        listing = list_files([str(tmp_path)], platform="linux")
+        found = survey(select(listing), read_header)
+        assert {Path(entry.path).name: (entry.role, entry.withheld[:17]) for entry in found.entries} == {
+            "a-fastmtp.gguf": ("drafter", "a FastMTP head, w"),
+            "birefnet.gguf": ("matting", ""),
+            "embed.gguf": ("llm", "an embedding mode"),
+            "mmproj.gguf": ("projector", ""),
+            "small.safetensors": ("vae", "a small decoder, "),
+            "some-vae.gguf": ("audio-part", ""),
+            "x-pe-i2i.gguf": ("enhancer", ""),
+        }
+        assert all(entry.recognised_by for entry in found.entries)
+        assert build_pool(listing, read_header).entries == ()
+        assert {Path(item.path).name: item.kind for item in found.findings} == {
+            "cut.safetensors": "header-unreadable",
+            "odd-encoder.gguf": "component-unknown",
+            "sdxl.safetensors": "component-unknown",
+            "style.safetensors": "adapter",
+        }
+
     def test_an_unreadable_file_is_left_out(self, tmp_path: Path) -> None:
         (tmp_path / "a.gguf").touch()
 
@@ -241,9 +330,51 @@ def test_names_of_edit_models(name: str, vision: bool, reference: bool) -> None:
     assert naming.is_reference_edit(name) is reference
 
 
+class TestFlattened:
+    """GGUF has four dimensions: a converter either notes the shape it had, or multiplies the two outermost ones."""
+
+    def test_a_noted_shape_counts(self) -> None:
+        tensors = [
+            {"name": "conv1.weight", "shape": [1, 1, 32, 32], "type": 1},
+            {"name": "decoder.conv1.weight", "shape": [3, 3, 3, 16 * 384], "type": 1},
+        ]
+        kv = [
+            ["comfy.gguf.orig_shape.conv1.weight", "array<i32>", [32, 32, 1, 1, 1]],
+            ["comfy.gguf.orig_shape.decoder.conv1.weight", "array<i32>", [384, 16, 3, 3, 3]],
+        ]
+        assert self.signal(tensors, kv) == Signal("vae", "wan3d", 16)
+
+    def test_multiplied_dimensions_are_told_by_the_bias(self) -> None:
+        tensors = [
+            {"name": "conv1.weight", "shape": [1, 1, 1, 32 * 32], "type": 1},
+            {"name": "conv1.bias", "shape": [32], "type": 1},
+            {"name": "decoder.conv1.weight", "shape": [3, 3, 3, 16 * 384], "type": 1},
+            {"name": "decoder.conv1.bias", "shape": [384], "type": 1},
+        ]
+        assert self.signal(tensors, []) == Signal("vae", "wan3d", 16)
+
+    def test_other_four_dimensional_convolutions_stay_what_they_are(self) -> None:
+        shapes = {"conv1.weight": (64, 3, 7, 7), "conv1.bias": (64,)}
+        assert unflattened(shapes) == shapes
+        assert recognise_shapes(unflattened(shapes)) is None
+
+    def test_a_note_that_does_not_fit_is_not_believed(self) -> None:
+        tensors = [{"name": "conv1.weight", "shape": [1, 1, 32, 32], "type": 1}]
+        for noted in ([32, 32, 1, 1, 2], [-32, -32, 1, 1, 1], []):
+            assert self.signal(tensors, [["comfy.gguf.orig_shape.conv1.weight", "array<i32>", noted]]) is None
+
+    def signal(self, tensors: list[dict[str, object]], kv: list[list[object]]) -> Signal | None:
+        head = header_bytes({"kv": kv, "tensors": tensors})
+        return recognise("a.gguf", read_gguf(BytesIO(head), 1 << 40))
+
+
 def test_every_tensor_that_decides_is_kept_by_the_gguf_reader() -> None:
     from models_app.core.components import signals
     from models_app.core.readers.tensor_scan import COMPONENT_TENSORS
 
+    biases = {signals.bias_of(tensor) for tensor in signals.FLATTENED}
     wanted = {rule.tensor for rule in signals._RULES} | {rule.width_tensor for rule in signals._RULES}
-    assert wanted - {"", "model.embed_tokens.weight"} | {signals._PICTURE_VAE, "shared.weight"} == COMPONENT_TENSORS
+    assert (
+        wanted - {"", "model.embed_tokens.weight"} | {signals._PICTURE_VAE, "shared.weight"} | biases
+        == COMPONENT_TENSORS
+    )

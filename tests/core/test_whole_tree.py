@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from models_app.core.catalog import Header, Row
-from models_app.core.components.scan import build_pool, component_files
+from models_app.core.components.scan import survey
 from models_app.core.discovery.inventory import HeaderOf, discover, reader_of
 from models_app.core.discovery.listing import Listing
 from models_app.core.discovery.names import unique_names
@@ -75,16 +75,24 @@ def _table(listing: Listing) -> list[str]:
     lines += sorted(f"{item.level} {item.kind}: {item.path!r}: {item.text}" for item in inventory.findings)
     lines += ["", "# no rows"]
     lines += sorted(f"{item.kind}: {item.path!r}: {item.reason}" for item in inventory.dropped)
-    lines += ["", "# components: path | role | family | width | projector"]
-    pool = build_pool(listing, read_header)
-    for entry in pool.entries:
-        shown = f"{entry.path} | {entry.role} | {entry.family or '-'} | {entry.width} | {entry.mmproj or '-'}"
-        lines.append(shown + (" | sees" if entry.vision else ""))
-    assert len(pool.entries) < len(component_files(listing))
+    lines += ["", "# components: path | role | family | width | projector | recognised by"]
+    found = survey(select(listing), read_header)
+    for entry in found.entries:
+        shown = f"{entry.path!r} | {entry.role} | {entry.family or '-'} | {entry.width} | {entry.mmproj or '-'}"
+        lines.append(f"{shown} | {entry.recognised_by}" + (" | sees" if entry.vision else ""))
+        lines += [f"    withheld: {entry.withheld}"] if entry.withheld else []
+    lines += ["", "# files beside"]
+    lines += [f"{item.level} {item.kind}: {item.path!r}: {item.text}" for item in found.findings]
     return lines
 
 
 def _pairs(row: Row) -> list[tuple[str, str, str]]:
-    found = (("drafter", row.draft_path), ("projector", row.mmproj_path), ("codec", row.codec_path))
-    folder = os.path.dirname(row.full_path)
-    return [(role, "beside" if os.path.dirname(path) == folder else "borrowed", path) for role, path in found if path]
+    return [
+        (role, origin, path)
+        for role, origin, path in (
+            ("drafter", row.draft_origin, row.draft_path),
+            ("projector", row.mmproj_origin, row.mmproj_path),
+            ("codec", "folder", row.codec_path),
+        )
+        if path
+    ]

@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from models_app.core.components.declared import FILLED
 from models_app.core.components.naming import is_flux2_line
 from models_app.core.components.pool import Pool, PoolEntry
+from models_app.core.components.ranking import Ranking
 from models_app.core.components.signals import UMT5
 from models_app.core.settings.records import Encoders
 
-Wired = dict[str, str]
-"""Role -> path; a blank path is a role that is needed and missing."""
+HOST_PIN = "host-pin"
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The file of one role, "" when it is missing; what decided; and the candidates as they were ranked.
+
+    `because` is a criterion of the ranking, or names the pin that outranks it.
+    """
+
+    path: str = ""
+    because: str = ""
+    ranking: Ranking = field(default_factory=Ranking)
+
+    @classmethod
+    def of(cls, ranking: Ranking) -> Pick:
+        return cls(ranking.path, ranking.because, ranking)
+
+    @property
+    def others(self) -> tuple[PoolEntry, ...]:
+        """Candidates that were not taken, the best first."""
+        return tuple(entry for entry in self.ranking.entries if entry.path != self.path)
+
+
+Wired = dict[str, Pick]
+"""Role -> file; a blank path is a role that is needed and missing."""
 
 WIDE_CAPTION = 4096
 """Caption width of Qwen-Image 2.1, whose VAE has an alpha channel."""
@@ -29,8 +55,14 @@ class Choice:
     video_kind: str
     has_audio_out: bool
     pool: Pool
-    encoders: Encoders
-    llm: str
+    pins: Encoders
+    """Pins of the host whose files are there."""
+    llm: Pick
+
+    def pinned(self, name: str) -> Pick:
+        """The host's pin, else the best file for what it stands for."""
+        path, ranking = getattr(self.pins, name), FILLED[name](self.pool)
+        return Pick(path, HOST_PIN, ranking) if path else Pick.of(ranking)
 
 
 def wan3d_latent_width(architecture: str, caption_width: int) -> int:
@@ -41,70 +73,70 @@ def wan3d_latent_width(architecture: str, caption_width: int) -> int:
 
 
 def _minimax_h3(choice: Choice) -> Wired:
-    vae = choice.encoders.video_vae or _path(choice.pool.vae("video3d"))
-    return {"vae": vae, "llm": choice.llm} | _audio(choice)
+    return {"vae": choice.pinned("video_vae"), "llm": choice.llm} | _audio(choice)
 
 
 def _ltx(choice: Choice) -> Wired:
     """Two decoders of one family are published; the one named `-conv` is several times faster and flat in memory."""
-    return {"vae": _path(choice.pool.vae("ltx", hints=("-conv",))), "llm": choice.llm} | _audio(choice)
+    return {"vae": Pick.of(choice.pool.vaes("ltx", hints=("-conv",))), "llm": choice.llm} | _audio(choice)
 
 
 def _wan(choice: Choice) -> Wired:
-    vae = _path(choice.pool.vae("wan3d", hints=("wan",)))
+    vae = Pick.of(choice.pool.vaes("wan3d", hints=("wan",)))
     return {"vae": vae, "t5xxl": _umt5(choice)} | _audio(choice)
 
 
-def _umt5(choice: Choice) -> str:
+def _umt5(choice: Choice) -> Pick:
     """Wan reads UMT5 only: a pin that the scan knows as another T5 was meant for other models."""
-    pin = choice.encoders.t5
+    pin, ranking = choice.pins.t5, choice.pool.t5s(umt5=True)
     known = choice.pool.entry(pin)
     if pin and (known is None or known.family == UMT5):
-        return pin
-    return _path(choice.pool.t5(umt5=True))
+        return Pick(pin, HOST_PIN, ranking)
+    return Pick.of(ranking)
 
 
 def _audio(choice: Choice) -> Wired:
     if not choice.has_audio_out:
         return {}
     if choice.video_kind == "ltxav":
-        return {"audio_vae": _path(choice.pool.audio_vae("ltx"))}
-    return {"audio_vae": choice.encoders.audio_vae or _path(choice.pool.audio_vae("video3d"))}
+        return {"audio_vae": Pick.of(choice.pool.audio_vaes("ltx"))}
+    return {"audio_vae": choice.pinned("audio_vae")}
 
 
 def _chroma(choice: Choice) -> Wired:
-    return {"vae": choice.encoders.flux_vae, "t5xxl": choice.encoders.t5}
+    return {"vae": choice.pinned("flux_vae"), "t5xxl": choice.pinned("t5")}
 
 
 def _flux2(choice: Choice) -> Wired:
-    return {"vae": choice.encoders.flux2_vae, "llm": choice.llm}
+    return {"vae": choice.pinned("flux2_vae"), "llm": choice.llm}
 
 
 def _longcat(choice: Choice) -> Wired:
-    return {"vae": choice.encoders.flux_vae, "llm": choice.llm}
+    return {"vae": choice.pinned("flux_vae"), "llm": choice.llm}
 
 
 def _flux(choice: Choice) -> Wired:
-    return {"vae": choice.encoders.flux_vae, "clip_l": choice.encoders.clip_l, "t5xxl": choice.encoders.t5}
+    return {"vae": choice.pinned("flux_vae"), "clip_l": choice.pinned("clip_l"), "t5xxl": choice.pinned("t5")}
 
 
 def _z_image(choice: Choice) -> Wired:
-    return {"vae": choice.encoders.zimage_vae, "llm": choice.llm}
+    """Its VAE is byte for byte that of FLUX.1."""
+    vae = choice.pinned("zimage_vae")
+    return {"vae": vae if vae.path else choice.pinned("flux_vae"), "llm": choice.llm}
 
 
 def _qwen_image(choice: Choice) -> Wired:
     if choice.architecture == "wan" and "wan" not in choice.name:
-        vae = choice.encoders.flux2_vae or _path(choice.pool.vae("flux2"))
-        return {"vae": vae, "llm": choice.llm}
+        return {"vae": choice.pinned("flux2_vae"), "llm": choice.llm}
     is_wan = "krea" in choice.name or "wan" in choice.name
     hints = ("wan_2.1", "wan2.1", "wan") if is_wan else ("qwen_image", "qwen-image")
     width = wan3d_latent_width(choice.architecture, choice.caption_width)
-    return {"vae": _path(choice.pool.vae("wan3d", width, hints)), "llm": choice.llm}
+    return {"vae": Pick.of(choice.pool.vaes("wan3d", width, hints)), "llm": choice.llm}
 
 
 def _moss(choice: Choice) -> Wired:
     """The one line that reads a recurrent encoder; its VAE is the full FLUX.2 autoencoder."""
-    return {"vae": choice.encoders.flux2_vae, "llm": _path(choice.pool.recurrent_llm(choice.caption_width))}
+    return {"vae": choice.pinned("flux2_vae"), "llm": Pick.of(choice.pool.recurrent_llms(choice.caption_width))}
 
 
 VIDEO_ARMS: dict[str, Callable[[Choice], Wired]] = {"minimax_h3": _minimax_h3, "ltxav": _ltx, "wan": _wan}
@@ -130,7 +162,3 @@ def choose_arm(choice: Choice) -> Wired:
     if choice.video_kind in VIDEO_ARMS:
         return VIDEO_ARMS[choice.video_kind](choice)
     return next((arm(choice) for holds, arm in IMAGE_ARMS if holds(choice)), {})
-
-
-def _path(entry: PoolEntry | None) -> str:
-    return entry.path if entry else ""

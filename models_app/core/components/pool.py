@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from models_app.core.components import signals
+from models_app.core.components.ranking import Ranking, rank
 from models_app.core.discovery.roots import path_key
 
 CAPTION_LAYOUTS = (1, 3, 8)
@@ -25,6 +26,16 @@ class PoolEntry:
     mmproj: str = ""
     vision: bool = False
     block_count: int = 0
+    mtime_ns: int = 0
+    recognised_by: str = ""
+    """What in the file or its name said so, in words."""
+    withheld: str = ""
+    """Why no model is given this file, "" when models are."""
+
+    @property
+    def is_offered(self) -> bool:
+        """Is it one of the files that a diffusion model chooses from?"""
+        return self.role in signals.POOL_ROLES and not self.withheld
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,25 +86,19 @@ class Pool:
 
         Otherwise: fewer layers, architecture rank, larger file, lower path.
         """
-        ranked = self.ranked_llms(wish)
-        if not ranked:
-            return None
+        best = self.ranked_llms(wish).best
         pin = self.entry(prefer)
-        if pin is not None and 0 < wish.factor(pin) <= wish.factor(ranked[0]):
+        if best is not None and pin is not None and 0 < wish.factor(pin) <= wish.factor(best):
             return pin
-        return ranked[0]
+        return best
 
-    def ranked_llms(self, wish: Wish) -> list[PoolEntry]:
-        """All encoders that qualify, best first: what a page shows beside the choice."""
-        fitting = [entry for entry in self.entries if wish.factor(entry)]
-        return sorted(
-            fitting,
-            key=lambda entry: (
-                wish.factor(entry),
-                -architecture_rank(entry.family),
-                -entry.size_bytes,
-                entry.path,
-            ),
+    def ranked_llms(self, wish: Wish) -> Ranking:
+        """All encoders that qualify, best first."""
+        return rank(
+            (entry for entry in self.entries if wish.factor(entry)),
+            layers=wish.factor,
+            architecture=lambda entry: -architecture_rank(entry.family),
+            size=lambda entry: -entry.size_bytes,
         )
 
     def is_llm_candidate(self, path: str, wish: Wish) -> bool:
@@ -108,52 +113,58 @@ class Pool:
 
     def llm_hinted(self, *hints: str) -> PoolEntry | None:
         """The first text encoder whose path contains a hint; no fallback."""
-        return _hinted([entry for entry in self.entries if entry.role == signals.LLM], hints)
+        named = self._of(signals.LLM, lambda entry: _hint_index(entry, hints) < len(hints))
+        return min(named, key=lambda entry: _hint_index(entry, hints), default=None)
 
-    def recurrent_llm(self, caption_width: int) -> PoolEntry | None:
-        """The largest recurrent encoder of a caption width."""
-        fitting = [
-            entry
-            for entry in self.entries
-            if entry.role == signals.RECURRENT_LLM and caption_factor(caption_width, entry.width)
-        ]
-        return min(fitting, key=lambda entry: (-entry.size_bytes, entry.path), default=None)
+    def recurrent_llms(self, caption_width: int) -> Ranking:
+        """Recurrent encoders of a caption width, the largest first."""
+        fitting = self._of(signals.RECURRENT_LLM, lambda entry: caption_factor(caption_width, entry.width) > 0)
+        return rank(fitting, size=lambda entry: -entry.size_bytes)
 
-    def vae(self, family: str, width: int = 0, hints: Iterable[str] = ()) -> PoolEntry | None:
-        """A VAE of a family; width and hints narrow the choice and never empty it."""
+    def vaes(self, family: str, width: int = 0, hints: Sequence[str] = ()) -> Ranking:
+        """VAEs of a family; width and hints narrow the choice and never empty it."""
         fitting = self._of(signals.VAE, lambda entry: entry.family == family)
-        exact = [entry for entry in fitting if width and entry.width == width]
-        return _best_hinted(exact or fitting, hints)
+        return _ranked_by_name([entry for entry in fitting if width and entry.width == width] or fitting, hints)
 
-    def audio_vae(self, family: str = "", hints: Iterable[str] = ()) -> PoolEntry | None:
-        """An audio VAE of a family; a blank family takes any."""
-        fitting = self._of(signals.AUDIO_VAE, lambda entry: family in ("", entry.family))
-        return _best_hinted(fitting, hints)
+    def vae(self, family: str, width: int = 0, hints: Sequence[str] = ()) -> PoolEntry | None:
+        return self.vaes(family, width, hints).best
+
+    def audio_vaes(self, family: str = "", hints: Sequence[str] = ()) -> Ranking:
+        """Audio VAEs of a family, or of any."""
+        return _ranked_by_name(self._of(signals.AUDIO_VAE, lambda entry: family in ("", entry.family)), hints)
+
+    def audio_vae(self, family: str = "", hints: Sequence[str] = ()) -> PoolEntry | None:
+        return self.audio_vaes(family, hints).best
+
+    def clips(self, width: int) -> Ranking:
+        """CLIP towers of a width."""
+        return rank(self._of(signals.CLIP, lambda entry: entry.width == width))
 
     def clip(self, width: int) -> PoolEntry | None:
-        """The first CLIP tower of exactly this width."""
-        return next(iter(self._of(signals.CLIP, lambda entry: entry.width == width)), None)
+        return self.clips(width).best
 
-    def t5(self, *, umt5: bool = False) -> PoolEntry | None:
-        """The widest T5, the last on a tie. T5 and UMT5 have one width and never stand in for each other."""
+    def t5s(self, *, umt5: bool = False) -> Ranking:
+        """T5 encoders, the widest first and the last by path on a tie. T5 and UMT5 never stand in for each other."""
         unwanted = ("t5encoder",) if umt5 else (signals.UMT5,)
         fitting = self._of(signals.T5, lambda entry: entry.family not in unwanted)
         if umt5:
             fitting = [entry for entry in fitting if entry.family == signals.UMT5] or fitting
-        return max(reversed(fitting), key=lambda entry: entry.width, default=None)
+        return rank(reversed(fitting), width=lambda entry: -entry.width)
+
+    def t5(self, *, umt5: bool = False) -> PoolEntry | None:
+        return self.t5s(umt5=umt5).best
 
     def _of(self, role: str, accepts: Callable[[PoolEntry], bool]) -> list[PoolEntry]:
         return [entry for entry in self.entries if entry.role == role and accepts(entry)]
 
 
-def _hinted(entries: Iterable[PoolEntry], hints: Iterable[str]) -> PoolEntry | None:
-    """The first entry whose path contains the first hint, else the next hint."""
-    entries = list(entries)
-    return next((entry for hint in hints for entry in entries if hint in _plain(entry.path)), None)
+def _ranked_by_name(entries: Iterable[PoolEntry], hints: Sequence[str]) -> Ranking:
+    """Those whose path contains the first hint, then the next."""
+    return rank(entries, name=lambda entry: _hint_index(entry, hints))
 
 
-def _best_hinted(entries: list[PoolEntry], hints: Iterable[str]) -> PoolEntry | None:
-    return _hinted(entries, hints) or next(iter(entries), None)
+def _hint_index(entry: PoolEntry, hints: Sequence[str]) -> int:
+    return next((index for index, hint in enumerate(hints) if hint in _plain(entry.path)), len(hints))
 
 
 def _plain(path: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from models_app.core.classes.registry import has_prefix
-from models_app.core.components.arms import Choice, choose_arm
-from models_app.core.components.declared import fill_encoders
+from models_app.core.components.arms import HOST_PIN, Choice, Pick, choose_arm
+from models_app.core.components.declared import kept_pins
 from models_app.core.components.naming import OFF, ON, encoder_architectures, wants_vision_encoder
 from models_app.core.components.pool import Pool, PoolEntry, Wish
 from models_app.core.settings.overrides import Override
@@ -23,6 +23,11 @@ OVERRIDE_ROLES = {
     "llm": "text_encoder_path",
     "audio_vae": "audio_vae_path",
 }
+MODEL_PIN = "model-pin"
+BESIDE = "beside"
+"""The projector of the text encoder's own folder."""
+MADE_FOR_IT = "made-for-it"
+"""An encoder altered for this family; the stock file has the same width."""
 NONE = "none"
 """In a variant: drop the component."""
 H3_BLOCKS = 50
@@ -42,11 +47,15 @@ class DiffusionModel:
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """Role -> path for every wired role, the roles that are needed and missing, and the runners-up for the encoder."""
+    """Role -> file for every wired role, and the roles that are needed and missing."""
 
-    paths: dict[str, str] = field(default_factory=dict)
+    picks: Mapping[str, Pick] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
-    llm_choices: tuple[PoolEntry, ...] = ()
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """Role -> path."""
+        return {role: pick.path for role, pick in self.picks.items()}
 
 
 def resolve_components(
@@ -59,12 +68,11 @@ def resolve_components(
     """Components of one model. A missing role does not stop the launch; it is named in a warning."""
     if has_prefix(model.architecture, FULL_CHECKPOINTS):
         return Components()
-    encoders = fill_encoders(declared, pool, is_gone)
     known = pool if pool is not None else Pool(())
+    pins = kept_pins(declared, pool, is_gone) if pool is not None else declared
     wants_vision = wants_vision_encoder(model.name, override.llm_vision, override.ref_edit)
     wish = Wish(model.caption_width, wants_vision, encoder_architectures(model.architecture, model.name))
-    pick = _encoder(model, known, encoders.qwen_llm, wish)
-    llm = pick.path if pick else _unknown_pin(known, encoders.qwen_llm)
+    llm = _encoder(model, known, pins.qwen_llm, wish)
     wired = choose_arm(
         Choice(
             model.architecture.strip().lower(),
@@ -73,28 +81,36 @@ def resolve_components(
             model.video_kind,
             model.has_audio_out,
             known,
-            encoders,
+            pins,
             llm,
         )
     )
-    paths = {role: path for role, path in wired.items() if path}
-    missing = [role for role, path in wired.items() if not path]
-    if wants_vision and pick and pick.mmproj and paths.get("llm") == pick.path:
-        paths["llm_vision"] = pick.mmproj
-    _apply_override(paths, missing, override, known)
-    return Components(paths, tuple(missing), tuple(known.ranked_llms(wish)))
+    picks = {role: pick for role, pick in wired.items() if pick.path}
+    missing = [role for role, pick in wired.items() if not pick.path]
+    encoder = known.entry(llm.path)
+    if wants_vision and encoder and encoder.mmproj and picks.get("llm") == llm:
+        picks["llm_vision"] = Pick(encoder.mmproj, BESIDE)
+    _apply_override(picks, missing, override, known)
+    return Components(picks, tuple(missing))
 
 
-def _encoder(model: DiffusionModel, pool: Pool, pin: str, wish: Wish) -> PoolEntry | None:
-    """The text encoder; one without a vision tower is better than none."""
-    prefer = pin
+def _encoder(model: DiffusionModel, pool: Pool, pin: str, wish: Wish) -> Pick:
+    """The text encoder; one without a vision tower is better than none.
+
+    A pin outside every root is taken as it is, where nothing else serves; one that the scan refused is not.
+    """
+    prefer, reason = pin, HOST_PIN
     if not pool.is_llm_candidate(pin, wish):
         hinted = _family_encoder(model.video_kind, pool, wish)
-        prefer = hinted.path if hinted else pin
-    found = pool.llm(wish, prefer)
-    if found is None and wish.vision:
-        found = pool.llm(Wish(wish.caption_width, False, wish.architectures), prefer)
-    return found
+        prefer, reason = (hinted.path, MADE_FOR_IT) if hinted else (pin, HOST_PIN)
+    for asked in (wish, replace(wish, vision=False)) if wish.vision else (wish,):
+        ranking = pool.ranked_llms(asked)
+        found = pool.llm(asked, prefer)
+        if found is not None:
+            preferred = pool.entry(prefer)
+            by_pin = preferred is not None and preferred.path == found.path
+            return Pick(found.path, reason if by_pin else ranking.because, ranking)
+    return Pick() if pool.knows_llm(pin) or not pin else Pick(pin, HOST_PIN)
 
 
 def _family_encoder(video_kind: str, pool: Pool, wish: Wish) -> PoolEntry | None:
@@ -103,41 +119,36 @@ def _family_encoder(video_kind: str, pool: Pool, wish: Wish) -> PoolEntry | None
         case "ltxav":
             return pool.llm_hinted("ltx")
         case "minimax_h3":
-            cut = [entry for entry in pool.ranked_llms(wish) if entry.block_count == H3_BLOCKS]
+            cut = [entry for entry in pool.ranked_llms(wish).entries if entry.block_count == H3_BLOCKS]
             return cut[0] if cut else pool.llm_hinted("minimax")
     return None
 
 
-def _unknown_pin(pool: Pool, pin: str) -> str:
-    """A pin outside every root is taken as it is; one that the scan measured and refused is not."""
-    return "" if pool.knows_llm(pin) else pin
-
-
-def _apply_override(paths: dict[str, str], missing: list[str], override: Override, pool: Pool) -> None:
+def _apply_override(picks: dict[str, Pick], missing: list[str], override: Override, pool: Pool) -> None:
     """A model's own paths win over everything and settle their role."""
     for role, name in OVERRIDE_ROLES.items():
         path = getattr(override, name).strip()
         if not path:
             continue
-        paths.pop(role, None)
+        found = picks.pop(role, Pick())
         if path.lower() != NONE:
-            paths[role] = path
+            picks[role] = Pick(path, MODEL_PIN, found.ranking)
         if role in missing:
             missing.remove(role)
-    _apply_projector(paths, override, pool)
+    _apply_projector(picks, override, pool)
 
 
-def _apply_projector(paths: dict[str, str], override: Override, pool: Pool) -> None:
+def _apply_projector(picks: dict[str, Pick], override: Override, pool: Pool) -> None:
     own = override.llm_vision_path.strip()
-    chosen = pool.entry(paths.get("llm", ""))
-    neighbour = chosen.mmproj if chosen else ""
+    chosen = pool.entry(picks["llm"].path) if "llm" in picks else None
+    neighbour = Pick(chosen.mmproj if chosen else "", BESIDE)
     if override.text_encoder_path.strip():
-        paths["llm_vision"] = neighbour
+        picks["llm_vision"] = neighbour
     if own:
-        paths["llm_vision"] = "" if own.lower() == NONE else own
-    elif override.llm_vision == OFF or "llm" not in paths:
-        paths["llm_vision"] = ""
+        picks["llm_vision"] = Pick("" if own.lower() == NONE else own, MODEL_PIN)
+    elif override.llm_vision == OFF or "llm" not in picks:
+        picks["llm_vision"] = Pick()
     elif override.llm_vision == ON:
-        paths["llm_vision"] = paths.get("llm_vision") or neighbour
-    if not paths.get("llm_vision"):
-        paths.pop("llm_vision", None)
+        picks["llm_vision"] = picks.get("llm_vision") or neighbour
+    if not picks.get("llm_vision", Pick()).path:
+        picks.pop("llm_vision", None)

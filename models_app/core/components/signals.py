@@ -6,7 +6,7 @@ File names never count here: many unrelated VAEs are published as `ae.safetensor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 VAE = "vae"
 AUDIO_VAE = "audio-vae"
@@ -15,6 +15,15 @@ T5 = "t5"
 LLM = "llm"
 RECURRENT_LLM = "recurrent-llm"
 TOKENIZER = "tokenizer"
+POOL_ROLES = frozenset({VAE, AUDIO_VAE, CLIP, T5, LLM, RECURRENT_LLM, TOKENIZER})
+"""Roles that a diffusion model is given files of."""
+PROJECTOR = "projector"
+DRAFTER = "drafter"
+CODEC = "codec"
+ENHANCER = "enhancer"
+MATTING = "matting"
+"""Cuts the object out of the picture that a 3D model starts from."""
+AUDIO_PART = "audio-part"
 
 LATENT_FAMILIES = {4: "sd", 16: "flux", 32: "flux2"}
 """Latent channels of a picture VAE -> family."""
@@ -35,6 +44,10 @@ class Signal:
     family: str = ""
     width: int = 0
     vision: bool = False
+    evidence: str = field(default="", compare=False)
+    """What in the file says so, in words."""
+    withheld: str = ""
+    """Why no model is given such a file, "" when models are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +74,18 @@ _RULES = (
     _Rule("encoder.block.0.layer.0.SelfAttention.q.weight", T5, axis=0),
 )
 """In order; the first that holds decides. A rule without a rank needs a width above 0."""
+FLATTENED = ("conv1.weight", "decoder.conv1.weight", "decoder.conv_in.conv.weight")
+"""Convolutions of video autoencoders whose rank decides: GGUF files of some converters have no fifth dimension."""
 
 
 def classify_shapes(shapes: Mapping[str, Shape]) -> Signal | None:
-    """Role of a file from its tensor shapes, outermost dimension first. None: not a component."""
+    """Role of a file from its tensor shapes, outermost dimension first. None: nothing that a model can be given."""
+    found = recognise_shapes(shapes)
+    return None if found is None or found.withheld else found
+
+
+def recognise_shapes(shapes: Mapping[str, Shape]) -> Signal | None:
+    """The same, with files that are known for what they are and still no use: `withheld` says why."""
     picture = shapes.get(_PICTURE_VAE, ())
     if _at(picture, 1) > 0:
         return _picture_vae(picture)
@@ -72,15 +93,41 @@ def classify_shapes(shapes: Mapping[str, Shape]) -> Signal | None:
         shape = shapes.get(rule.tensor, ())
         width = 0 if rule.axis is None else _at(shapes.get(rule.width_tensor or rule.tensor, ()), rule.axis)
         if shape and (len(shape) == rule.rank if rule.rank else width > 0):
-            return Signal(rule.role, rule.family or _family(rule.role, shapes), width, _sees(rule.role, shapes))
+            family, sees = rule.family or _family(rule.role, shapes), _sees(rule.role, shapes)
+            return Signal(rule.role, family, width, sees, _evidence(rule.tensor, shape))
     return None
 
 
-def _picture_vae(shape: Shape) -> Signal | None:
-    family = LATENT_FAMILIES.get(shape[1])
-    if family is None or (family == "flux2" and shape[0] != FLUX2_DECODER_WIDTH):
-        return None
-    return Signal(VAE, family)
+def _picture_vae(shape: Shape) -> Signal:
+    family = LATENT_FAMILIES.get(shape[1], "")
+    evidence = _evidence(_PICTURE_VAE, shape)
+    if not family:
+        return Signal(VAE, evidence=evidence, withheld=f"{shape[1]:,} latent channels: no model here reads those")
+    if family == "flux2" and shape[0] != FLUX2_DECODER_WIDTH:
+        reason = f"a small decoder, {shape[0]:,} wide: sd-server builds {FLUX2_DECODER_WIDTH} and cannot load it"
+        return Signal(VAE, family, evidence=evidence, withheld=reason)
+    return Signal(VAE, family, evidence=evidence)
+
+
+def unflattened(shapes: Mapping[str, Shape]) -> dict[str, Shape]:
+    """The shapes with five-dimensional convolutions restored that a converter of sd-server wrote as four.
+
+    It multiplies the two outermost dimensions; the bias still has as many elements as the first of them.
+    """
+    whole = dict(shapes)
+    for tensor in FLATTENED:
+        shape, outputs = shapes.get(tensor, ()), _at(shapes.get(bias_of(tensor), ()), 0)
+        if len(shape) == 4 and outputs > 0 and shape[0] > outputs and shape[0] % outputs == 0:
+            whole[tensor] = (outputs, shape[0] // outputs, *shape[1:])
+    return whole
+
+
+def bias_of(tensor: str) -> str:
+    return tensor.removesuffix("weight") + "bias"
+
+
+def _evidence(tensor: str, shape: Shape) -> str:
+    return f"tensor {tensor}, {' x '.join(f'{size:,}' for size in shape)}"
 
 
 def _family(role: str, shapes: Mapping[str, Shape]) -> str:

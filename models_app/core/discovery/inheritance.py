@@ -47,15 +47,23 @@ def inherit(rows: Sequence[Row], gates: Mapping[str, Gate]) -> list[Row]:
     projectors = _Givers((row for row in rows if row.mmproj_path), gates)
     filled = []
     for row in rows:
-        if not row.draft_path and (giver := drafters.best_for(row)):
+        if not row.draft_path and (found := drafters.best_for(row)):
+            origin, giver = found
             row = replace(
                 row,
                 draft_path=giver.draft_path,
                 draft_kind=giver.draft_kind,
                 draft_size_bytes=giver.draft_size_bytes,
+                draft_origin=origin,
             )
-        if not row.mmproj_path and (giver := projectors.best_for(row)):
-            row = replace(row, mmproj_path=giver.mmproj_path, mmproj_size_bytes=giver.mmproj_size_bytes)
+        if not row.mmproj_path and (found := projectors.best_for(row)):
+            origin, giver = found
+            row = replace(
+                row,
+                mmproj_path=giver.mmproj_path,
+                mmproj_size_bytes=giver.mmproj_size_bytes,
+                mmproj_origin=origin,
+            )
         filled.append(row)
     return filled
 
@@ -86,16 +94,19 @@ class _Givers:
                     if known is None or _rank(row) < _rank(known):
                         self._best[place] = row
 
-    def best_for(self, row: Row) -> Row | None:
-        """Another quant of the same model, else the un-tuned base, else a finetune; same quant first in each."""
+    def best_for(self, row: Row) -> tuple[str, Row] | None:
+        """Another quant of the same model, else the un-tuned base, else a finetune; same quant first in each.
+
+        The relation comes first, as `Row.draft_origin` names it.
+        """
         gate = self._gate(row)
         if gate is None:
             return None
-        family = family_key(row.base_id)
-        for kinship, key in (("base", model_base_key(row.base_id)), ("base", family), ("family", family)):
+        base, family = model_base_key(row.base_id), family_key(row.base_id)
+        for origin, kinship, key in (("quant", "base", base), ("base", "base", family), ("family", "family", family)):
             for quant in (row.quant.lower(), ""):
                 if giver := self._best.get((gate, kinship, key, quant)):
-                    return giver
+                    return origin, giver
         return None
 
     def _gate(self, row: Row) -> Gate | None:

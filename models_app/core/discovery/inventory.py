@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from models_app.core.catalog import FileEntry, Finding, Header, Row
 from models_app.core.classes import BY_SLUG, IGNORED, SKIPPED, category_of, classify
 from models_app.core.classes.three_d import PACKAGE_FILE
+from models_app.core.discovery import ladder
 from models_app.core.discovery.assembly import Found, assemble
 from models_app.core.discovery.hostile_names import printable
 from models_app.core.discovery.hugging_face import folder_identity
@@ -28,12 +29,26 @@ from models_app.core.discovery.listing import Listing
 from models_app.core.discovery.names import slugify, sort_key
 from models_app.core.discovery.roots import Root
 from models_app.core.discovery.selection import HF, Candidate, Dropped, Selection, select
-from models_app.core.discovery.trellis import Package
+from models_app.core.discovery.trellis import Package, companions
 from models_app.core.errors import HeaderError, SourceUnreadable
 
 HeaderOf = Callable[[str], Header]
 """Path of a candidate -> its header; raises HeaderError."""
 PROJECTOR_ARCHITECTURE = "clip"
+NOTED_DROPS = frozenset(
+    {
+        ladder.COMPONENT,
+        ladder.FAST_MTP,
+        "skip-pattern",
+        "older-snapshot",
+        "inside-package",
+        "not-a-model",
+        "not-a-model-folder",
+        "pipeline-component",
+    }
+)
+"""Parts of sets and packages are named with their model; drafters, codecs and projectors are components."""
+NO_DINO = "no DINOv3 encoder near it: a folder named for it, with model.safetensors and config.json"
 MAX_REASON_CHARACTERS = 300
 """Reasons quote text from headers, which is anybody's."""
 
@@ -45,6 +60,13 @@ class Inventory:
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
     dropped: tuple[Dropped, ...]
+
+    @property
+    def notes(self) -> tuple[Finding, ...]:
+        """Files that are no rows and that nobody would find named anywhere else, as findings of level `info`."""
+        return tuple(
+            Finding(item.kind, item.path, item.reason, "info") for item in self.dropped if item.kind in NOTED_DROPS
+        )
 
 
 def reader_of(results: Mapping[str, Header | HeaderError]) -> HeaderOf:
@@ -69,7 +91,21 @@ def discover(listing: Listing, header_of: HeaderOf, skip_globs: Iterable[str] = 
     rows += [_sam_row(root, entry.path, entry.size_bytes, entry.mtime_ns) for root, entry in selection.sam]
     rows += [_package_row(package) for package in selection.packages]
     rows.sort(key=sort_key)
-    return Inventory(tuple(rows), (*listing.findings, *selection.findings), tuple(selection.dropped))
+    findings = (*listing.findings, *selection.findings, *_lonely_packages(listing, selection))
+    return Inventory(tuple(rows), findings, tuple(selection.dropped))
+
+
+def _lonely_packages(listing: Listing, selection: Selection) -> list[Finding]:
+    """3D packages without the encoder that they cannot run without."""
+    if not selection.packages:
+        return []
+    files = [entry for part in listing.roots for entry in part.files]
+    main = next((part.root.path for part in listing.roots if not part.root.category), listing.roots[0].root.path)
+    return [
+        Finding("component-missing", package.path, NO_DINO, "error")
+        for package in selection.packages
+        if not companions(main, package.path, files).dino
+    ]
 
 
 class _Reading:

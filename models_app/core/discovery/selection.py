@@ -71,6 +71,8 @@ class Selection:
     drafters: dict[str, list[Drafter]] = field(default_factory=dict)
     """Folder -> drafters in it."""
     codecs: dict[str, list[FileEntry]] = field(default_factory=dict)
+    components: list[FileEntry] = field(default_factory=list)
+    """Every file that may serve other models, whatever its name, each once: what the component pool looks at."""
     dropped: list[Dropped] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
@@ -86,6 +88,7 @@ class _Selector:
         self.skip_globs = skip_globs
         self.result = Selection()
         self._taken: set[str] = set()
+        self._pooled: set[str] = set()
         self._snapshots = _snapshots(listing) if listing.cache_commits else frozenset()
 
     def run(self) -> Selection:
@@ -105,6 +108,15 @@ class _Selector:
             else:
                 self._files(part.root, entries)
                 self._model_folder(part.root, folder, entries, folders)
+                self._pool(entries)
+
+    def _pool(self, entries: Iterable[FileEntry]) -> None:
+        for entry in entries:
+            name = os.path.basename(entry.path)
+            key = path_key(entry.real_path or entry.path, self.listing.platform)
+            if name.lower().endswith((".safetensors", ".gguf")) and _stands_alone(name) and key not in self._pooled:
+                self._pooled.add(key)
+                self.result.components.append(entry)
 
     def _drop_all(self, entries: Iterable[FileEntry], kind: str, reason: str) -> None:
         gguf = (entry for entry in entries if entry.path.lower().endswith(".gguf"))
@@ -195,6 +207,12 @@ class _Selector:
 
     def _drop(self, entry: FileEntry, kind: str) -> None:
         self.result.dropped.append(Dropped(entry.path, kind, ladder.REASONS[kind]))
+
+
+def _stands_alone(name: str) -> bool:
+    """A part of a split checkpoint is no component; of a split GGUF the first part stands for all."""
+    shard = shard_name(name)
+    return shard is None or (shard.number == 1 and name.lower().endswith(".gguf"))
 
 
 def _snapshots(listing: Listing) -> frozenset[tuple[str, str]]:

@@ -21,6 +21,7 @@ from models_app.core.discovery.shards import shard_name
 _PROJECTOR_QUANTS = ("F16", "BF16", "Q8_0")
 _MARKERS = re.compile(r"(?:^|[-_.])(?:mmproj|mtp|dflash|draft|model|projector)(?=[-_.]|$)", re.ASCII)
 NO_PROJECTOR = "none"
+BY_FOLDER, BY_NAME = "folder", "name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,14 @@ def attach(rows: Sequence[Row], offered: FolderSidecars, *, chat: frozenset[str]
     """
     families = {family_key(row.base_id) for row in rows if row.full_path in chat}
     mixed = len(families) > 1
+    origin = BY_NAME if mixed else BY_FOLDER
     codec = min(offered.codecs, key=lambda entry: entry.path, default=None)
     attached = []
     for row in rows:
         if row.full_path in chat:
-            row = _with_drafter(row, [item for item in offered.drafters if not mixed or _speaks_of(item.entry, row)])
-            row = _with_projector(row, [item for item in offered.projectors if not mixed or _speaks_of(item, row)])
+            drafters = [item for item in offered.drafters if not mixed or speaks_of(item.entry.path, row.base_id)]
+            projectors = [item for item in offered.projectors if not mixed or speaks_of(item.path, row.base_id)]
+            row = _with_projector(_with_drafter(row, drafters, origin), projectors, origin)
         if codec and row.full_path in speech:
             row = replace(row, codec_path=codec.path, codec_size_bytes=codec.size_bytes)
         attached.append(row)
@@ -92,25 +95,29 @@ def is_inherited(row: Row, sidecar_path: str) -> bool:
     return bool(sidecar_path) and os.path.dirname(sidecar_path) != os.path.dirname(row.full_path)
 
 
-def _with_drafter(row: Row, drafters: Iterable[Drafter]) -> Row:
+def _with_drafter(row: Row, drafters: Iterable[Drafter], origin: str) -> Row:
     best = best_drafter(drafters)
     if best is None:
         return row
     entry = best.entry
-    return replace(row, draft_path=entry.path, draft_kind=best.kind, draft_size_bytes=entry.size_bytes)
+    return replace(
+        row, draft_path=entry.path, draft_kind=best.kind, draft_size_bytes=entry.size_bytes, draft_origin=origin
+    )
 
 
-def _with_projector(row: Row, projectors: Iterable[FileEntry]) -> Row:
+def _with_projector(row: Row, projectors: Iterable[FileEntry], origin: str) -> Row:
     best = best_projector(projectors)
-    return replace(row, mmproj_path=best.path, mmproj_size_bytes=best.size_bytes) if best else row
+    if best is None:
+        return row
+    return replace(row, mmproj_path=best.path, mmproj_size_bytes=best.size_bytes, mmproj_origin=origin)
 
 
-def _speaks_of(sidecar: FileEntry, row: Row) -> bool:
-    """Does the sidecar's name, without its markers and quant, name this row's model or family?"""
-    stem = _MARKERS.sub("", gguf_identity(os.path.basename(sidecar.path)).base_id).strip("-_.").replace("_", "-")
+def speaks_of(sidecar_path: str, base_id: str) -> bool:
+    """Does a sidecar's name, without its markers and quant, name the model of this id, or its family?"""
+    stem = _MARKERS.sub("", gguf_identity(os.path.basename(sidecar_path)).base_id).strip("-_.").replace("_", "-")
     if not stem:
         return False
-    base = model_base_key(row.base_id.replace("_", "-"))
+    base = model_base_key(base_id.replace("_", "-"))
     return family_key(stem) == family_key(base) or f"{base}-".startswith(f"{stem}-") or stem.startswith(f"{base}-")
 
 

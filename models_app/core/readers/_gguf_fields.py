@@ -6,6 +6,7 @@ Absent and 0 differ while deriving and only there; a Header knows 0 alone.
 from __future__ import annotations
 
 import json
+import math
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -58,7 +59,7 @@ def build_header(
     fields["extra"] = MappingProxyType(extra_facts(facts))
     if scan.has_unknown_type:
         facts.keys.warn("a tensor type is unknown here: its size, the label and the expert share cannot be told")
-    shapes = MappingProxyType(dict(scan.component_shapes))
+    shapes = MappingProxyType({name: _original(facts, name, shape) for name, shape in scan.component_shapes.items()})
     return Header(format="gguf", warnings=tuple(facts.keys.warnings), tensor_shapes=shapes, **fields)
 
 
@@ -101,6 +102,15 @@ def _template_facts(facts: Facts) -> dict[str, Any]:
         "preserves_thinking": found.preserves_thinking,
         "effort_levels": found.effort_levels,
     }
+
+
+def _original(facts: Facts, tensor: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape before a converter flattened the tensor, where it left a note of it; innermost first."""
+    noted = facts.raw(ORIGINAL_SHAPE + tensor)
+    elements = noted.elements if isinstance(noted, ArrayValue) else None
+    if not elements or min(elements) <= 0 or math.prod(elements) != math.prod(shape):
+        return shape
+    return tuple(int(size) for size in reversed(elements))
 
 
 def _tensor_facts(facts: Facts, scan: TensorScan) -> dict[str, Any]:

@@ -49,6 +49,9 @@ COMPONENT_TENSORS = frozenset(
         "text_model.embeddings.token_embedding.weight",
         "encoder.block.0.layer.0.SelfAttention.q.weight",
         "shared.weight",
+        "conv1.bias",
+        "decoder.conv1.bias",
+        "decoder.conv_in.conv.bias",
     }
 )
 """Tensors by whose shapes the component pool knows VAEs and encoders (components/signals.py); only these are kept."""
