@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from models_app.core.catalog import MemoryTerm, Plan
 from models_app.core.classes.dispatch import is_not_yet
+from models_app.pages.context_curve import CurveSection
 from models_app.pages.layer_strip import LayerStrip, layer_strip
 from models_app.pages.placement_text import placement_sentence
 from quartermaster_site.drawings import MemoryBar, Part, Track, memory_bar
@@ -98,9 +99,17 @@ class PlanPanel:
     custom_count: int
     replaced_count: int
     profile_id: str
+    curve: CurveSection | None = None
 
 
-def plan_panel(plan: Plan, machine: Machine, *, block_count: int, pinned: Collection[str] = ()) -> PlanPanel:
+def plan_panel(
+    plan: Plan,
+    machine: Machine,
+    *,
+    block_count: int,
+    pinned: Collection[str] = (),
+    curve: CurveSection | None = None,
+) -> PlanPanel:
     """The panel of one profile on one machine. `pinned` are the knobs a person set, for the notes of the command."""
     parts, totals = _table(plan)
     headline = _headline(plan)
@@ -127,6 +136,7 @@ def plan_panel(plan: Plan, machine: Machine, *, block_count: int, pinned: Collec
         custom_count=sum(token.source == "custom" for token in plan.tokens),
         replaced_count=sum(token.source == "replaced" for token in plan.tokens),
         profile_id=plan.profile_id,
+        curve=curve if plan.placement else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from gpus_app.core.budget import Budget
 from gpus_app.core.units import from_gib
@@ -12,7 +13,8 @@ from gpus_app.selectors import host_budget
 from models_app import convert
 from models_app.core.catalog import Header, Plan, Row
 from models_app.core.discovery.roots import path_key
-from models_app.core.plans import plan_row
+from models_app.core.planning.context_curve import ContextCurve
+from models_app.core.plans import base_curve, plan_row
 from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.models import Row as StoredRow
@@ -46,6 +48,8 @@ class Preview:
     header: Header | None
     budget: Budget
     override: Override
+    curve: Callable[[], ContextCurve | None]
+    """Memory against the window for the base plan, computed when asked for; None where there is nothing to judge."""
 
     @property
     def base(self) -> Plan:
@@ -77,6 +81,17 @@ class HostPlanner:
             self.block_counts[row.full_path] = header.block_count
         return plans
 
+    def curve(self, row: Row, header: Header | None, override: Override) -> ContextCurve | None:
+        """Memory against the window for the base plan of a row."""
+        return base_curve(
+            row,
+            header,
+            settings=self.facts.settings,
+            override=override,
+            budget=self.facts.budget_for(override),
+            headers=self.headers,
+        )
+
 
 def host_facts(host: Host, path: str = "") -> HostFacts:
     """Settings, budget and overrides in force now: of the whole host, or only what may cover one path."""
@@ -96,5 +111,6 @@ def preview_plan(*, row: StoredRow, override: Override | None = None, facts: Hos
     companions = (row.path, found.mmproj_path, found.draft_path, found.codec_path, own.mmproj_file)
     lookup = convert.header_lookup(row.host, companions)
     header = lookup(row.path)
-    plans = HostPlanner(facts, lookup)(found, header, own)
-    return Preview(plans, header, facts.budget_for(own), own)
+    planner = HostPlanner(facts, lookup)
+    plans = planner(found, header, own)
+    return Preview(plans, header, facts.budget_for(own), own, partial(planner.curve, found, header, own))

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from models_app import convert, selectors, services
 from models_app.core.catalog import Header
 from models_app.models import Row
+from models_app.pages.context_curve import curve_section
 from models_app.pages.host_page import machine_of
 from models_app.pages.model_head import model_head, model_notes
 from models_app.pages.plan_panel import PlanPanel, plan_panel
@@ -65,7 +66,9 @@ def _try(row: Row, form: WhatIfForm, facts: HostFacts) -> Preview:
 
 def _panel(row: Row, preview: Preview) -> PlanPanel:
     blocks = preview.header.block_count if preview.header else 0
-    return plan_panel(preview.base, machine_of(preview.budget, row.host.ram_total_bytes), block_count=blocks)
+    machine = machine_of(preview.budget, row.host.ram_total_bytes)
+    curve = curve_section(preview.curve())
+    return plan_panel(preview.base, machine, block_count=blocks, curve=curve)
 
 
 @require_POST

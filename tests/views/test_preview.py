@@ -42,6 +42,32 @@ def test_the_page_has_verdict_bar_table_reasons_and_command(scanned: Host, viewe
     assert 'id="plan-say" role="status"' in html
 
 
+def test_the_curve_is_a_drawing_a_sentence_and_a_table(scanned: Host, viewer: Client, row_named: Named) -> None:
+    row = row_named("qwen3-8b")
+    html = viewer.get(f"/models/{row.pk}/").content.decode()
+    section = html[html.index("Context against memory") : html.index("Why this plan")]
+    text = _text(section)
+    assert 'aria-label="VRAM against context per conversation. Planned: 40,960 tokens' in section
+    assert "This placement fits at every window up to 40,960, the trained length." in text
+    assert re.search(r"<th [^>]*><span class=\"q-n\">40,960</span>", section)
+    assert "planned, trained length" in text
+    assert "style=" not in section
+    shown = re.search(r"planned ([\d.]+) GiB", text)
+    total = re.search(r"<tfoot>.*?<span class=\"q-n\">([\d.]+)</span>", html, re.S)
+    assert shown
+    assert total
+    assert shown.group(1) == total.group(1)
+
+
+def test_the_curve_follows_a_what_if(scanned: Host, viewer: Client, row_named: Named) -> None:
+    text = _text(_preview(viewer, row_named("qwen3-8b"), vramTargetGB="7", ngl="37").content.decode())
+    assert re.search(r"This placement fits up to [\d,]+ tokens; then VRAM is full\.", text)
+    assert re.search(r"fits up to [\d,]+ ", text)
+    assert "does not fit: " in text
+    small = _text(_preview(viewer, row_named("qwen3-8b"), vramTargetGB="2", ngl="37").content.decode())
+    assert "This placement fits at no window: VRAM is too small for it." in small
+
+
 def test_the_table_adds_up(scanned: Host, viewer: Client, row_named: Named) -> None:
     html = viewer.get(f"/models/{row_named('mixtral').pk}/").content.decode()
     table = html[html.index("Memory by part") : html.index("</tfoot>")]

@@ -61,6 +61,11 @@ class ContextCurve:
     own: CacheCurve
     smaller: CacheCurve | None
 
+    @property
+    def top_tokens(self) -> int:
+        """The longest window that the search would choose; one that reaches it ends for no lack of memory."""
+        return stepped(self.ceiling_tokens)
+
 
 def context_curve(table: ModelTable, planned: PlannedLaunch) -> ContextCurve | None:
     """The curve of a plan; None for one that cannot be judged."""
