@@ -6,6 +6,7 @@ from django.urls import include, path
 
 from models_app.views import (
     config,
+    fits,
     host_settings,
     hosts,
     issues,
@@ -30,6 +31,7 @@ pages = [
     path("issues/", issues.issue_list, name="issue-list"),
     path("hosts/", hosts.host_list, name="host-list"),
     path("hosts/<slug:slug>/", hosts.host_show, name="host-show"),
+    path("hosts/<slug:slug>/fits/", fits.host_fits, name="host-fits"),
     path("hosts/<slug:slug>/card/", overview.card, name="host-card"),
     path("hosts/<slug:slug>/scan/", hosts.host_scan, name="host-scan"),
     path("hosts/<slug:slug>/probe/", hosts.host_probe, name="host-probe"),

@@ -10,7 +10,15 @@ from models_app.models import Finding
 from quartermaster_site.jobs.models import Job
 from tests.access.conftest import add_model
 
-LISTS = ["/models/", "/models/?q=model&sort=-size", "/issues/", "/hosts/", "/hosts/local/", "/jobs/"]
+LISTS = [
+    "/models/",
+    "/models/?q=model&sort=-size",
+    "/issues/",
+    "/hosts/",
+    "/hosts/local/",
+    "/hosts/local/fits/",
+    "/jobs/",
+]
 MOST = 12
 
 

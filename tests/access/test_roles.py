@@ -21,6 +21,7 @@ READ = [
     "/issues/",
     "/hosts/",
     "/hosts/local/",
+    "/hosts/local/fits/",
     "/hosts/local/card/",
     "/hosts/local/settings/memory/",
     "/hosts/local/folders/",
