@@ -9,6 +9,7 @@ from django.db import models
 from django.utils import timezone
 
 from gpus_app.models import Dialect, Host
+from models_app.component_rows import Component as Component
 from models_app.pins import Change as Change
 from models_app.pins import Override as Override
 from models_app.pins import Variant as Variant

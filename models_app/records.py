@@ -1,4 +1,4 @@
-"""Rows, findings and files as JSON between a host and the control side. Reading takes nothing on trust."""
+"""Rows, components and findings as JSON between a host and the control side. Reading takes nothing on trust."""
 
 from __future__ import annotations
 
@@ -6,13 +6,26 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from models_app.core.catalog import FileEntry, Finding, Row
+from models_app.core.components import signals
+from models_app.core.components.pool import PoolEntry
 from quartermaster_site.jobs import untrusted
 from quartermaster_site.jobs.untrusted import ReportRefused
 
 MAX_SHARDS = 10_000
 MAX_BLOB_NODES = 200_000
-_TEXT_LIMITS = {"publisher": 200, "repo": 200, "file_name": 300, "quant": 40, "category": 16, "model_class": 16}
-_PATHS = frozenset({"full_path", "root", "draft_path", "mmproj_path", "codec_path"})
+_TEXT_LIMITS = {
+    "publisher": 200,
+    "repo": 200,
+    "file_name": 300,
+    "quant": 40,
+    "category": 16,
+    "model_class": 16,
+    "role": 16,
+    "family": 64,
+    "recognised_by": 200,
+    "withheld": 200,
+}
+_PATHS = frozenset({"path", "mmproj", "full_path", "root", "draft_path", "mmproj_path", "codec_path"})
 LEVELS = ("info", "warning", "error")
 
 
@@ -45,7 +58,7 @@ def _field(name: str, kind: str, value: Any) -> Any:
     if kind == "bool":
         return untrusted.boolean(value, name)
     if kind == "int":
-        return untrusted.integer(value, name)
+        return untrusted.integer(value, name, -untrusted.MAX_INT if name == "mtime_ns" else 0)
     if name in _PATHS:
         return untrusted.path(value, name)
     return untrusted.text(value, name, _TEXT_LIMITS.get(name, 300))
@@ -59,6 +72,26 @@ def _shard(value: Any) -> FileEntry:
         untrusted.integer(mtime, "shard time", -untrusted.MAX_INT),
         untrusted.path(real, "shard real path"),
     )
+
+
+def component_to_json(entry: PoolEntry) -> dict[str, Any]:
+    """Every field of a component file; numbers that a header made up are cut to what a report may hold."""
+    return {
+        name: min(value, untrusted.MAX_INT) if isinstance(value, int) and not isinstance(value, bool) else value
+        for name, value in asdict(entry).items()
+    }
+
+
+def component_from_json(value: Any) -> PoolEntry:
+    """A component file as a host has it. Raises ReportRefused."""
+    data = untrusted.mapping(value, "a component")
+    kept: dict[str, Any] = {}
+    for item in fields(PoolEntry):
+        if item.name in data:
+            kept[item.name] = _field(item.name, str(item.type), data[item.name])
+    if not kept.get("path") or kept.get("role") not in signals.ROLES:
+        raise ReportRefused("a component without a path or without a role that is known")
+    return PoolEntry(**kept)
 
 
 def finding_to_json(finding: Finding) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from models_app import records
-from models_app.core.catalog import Header
+from models_app.core.catalog import Finding, Header
+from models_app.core.components.scan import Survey, survey
 from models_app.core.discovery.inventory import Inventory, discover, reader_of
 from models_app.core.discovery.listing import Listing
 from models_app.core.discovery.roots import Root
@@ -29,6 +30,8 @@ from quartermaster_site.jobs.reporting import Reporter
 HEADERS_PER_BATCH = 40
 ROWS_PER_BATCH = 200
 FINDINGS_PER_BATCH = 400
+MAX_NOTES = 2000
+"""Files that are no models, of one scan: a tree of nothing else must not fill a database with remarks."""
 _INTERIM_SECONDS = 3.0
 _INTERIM_SHARE = 20
 """Interim results may take a twentieth of the time."""
@@ -56,7 +59,8 @@ class Scan:
         )
         if listing.stopped:
             raise Cancelled(self._summary(listing, wanted, Inventory((), (), ())))
-        candidates = select(listing).candidates
+        selection = select(listing)
+        candidates = selection.candidates
         self._interim_at = self.clock() + _INTERIM_SECONDS
         for number, candidate in enumerate(candidates):
             self.report.progress("Reading headers", number, len(candidates), unit="files", current=candidate.path)
@@ -67,9 +71,17 @@ class Scan:
             self._read(candidate)
             self._show_interim(listing)
         self._send_headers()
+        others = [file for file in selection.components if file.path not in self.results]
+        for number, file in enumerate(others):
+            self.report.progress("Reading components", number, len(others), unit="files", current=file.path)
+            if self.report.is_cancelled():
+                raise Cancelled(self._summary(listing, wanted, self._discover(listing, only_read=True)))
+            self.results[file.path] = read_component(file.path, self.cache)
         self.report.progress("Pairing files", len(candidates), len(candidates), unit="files")
         inventory = self._discover(listing, only_read=False)
-        self._send_findings(inventory)
+        found = survey(selection, reader_of(self.results))
+        self._send_components(found)
+        self._send_findings((*inventory.findings, *found.findings, *_notes(inventory, found)))
         return self._summary(listing, wanted, inventory)
 
     def _listed(self, seen: int, folder: str) -> None:
@@ -116,11 +128,16 @@ class Scan:
     def _is_known(self, path: str) -> bool:
         return path in self.results or not path.lower().endswith(".gguf")
 
-    def _send_findings(self, inventory: Inventory) -> None:
-        findings = [records.finding_to_json(finding) for finding in inventory.findings]
+    def _send_components(self, found: Survey) -> None:
+        entries = [records.component_to_json(entry) for entry in found.entries]
+        for start in range(0, len(entries), ROWS_PER_BATCH):
+            self.report.batch({"components": entries[start : start + ROWS_PER_BATCH]})
+
+    def _send_findings(self, found: Sequence[Finding]) -> None:
+        findings = [records.finding_to_json(finding) for finding in found]
         for start in range(0, len(findings), FINDINGS_PER_BATCH):
             self.report.batch({"findings": findings[start : start + FINDINGS_PER_BATCH]})
-        worse = sum(finding.level != "info" for finding in inventory.findings)
+        worse = sum(finding.level != "info" for finding in found)
         self.report.warnings = max(self.report.warnings, worse)
 
     def _summary(self, listing: Listing, roots: tuple[Root, ...], inventory: Inventory) -> dict[str, Any]:
@@ -133,6 +150,12 @@ class Scan:
             "models": len(inventory.rows),
             "dropped": len(inventory.dropped),
         }
+
+
+def _notes(inventory: Inventory, found: Survey) -> Sequence[Finding]:
+    """Files that are no rows, without those that a worse or clearer finding names already."""
+    named = {finding.path for finding in (*inventory.findings, *found.findings)}
+    return [note for note in inventory.notes if note.path not in named][:MAX_NOTES]
 
 
 def _root_summary(root: Root, listing: Listing, unread: set[str]) -> dict[str, Any]:
@@ -164,6 +187,16 @@ def read_candidate(candidate: Candidate, cache: HeaderCache | None) -> Header | 
     except (OSError, ValueError) as error:
         return SourceUnreadable("unreadable", f"the file cannot be read: {error}", path=candidate.path)
     return header
+
+
+def read_component(path: str, cache: HeaderCache | None) -> Header | HeaderError:
+    """The header of a file that is no candidate for a row."""
+    try:
+        return read_header(path, cache=cache)
+    except HeaderError as error:
+        return error
+    except (OSError, ValueError) as error:
+        return SourceUnreadable("unreadable", f"the file cannot be read: {error}", path=path)
 
 
 def _check_unchanged(candidate: Candidate) -> None:

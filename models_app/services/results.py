@@ -12,7 +12,8 @@ from models_app import records
 from models_app.core import catalog
 from models_app.core.errors import QuartermasterError
 from models_app.core.readers.record import header_from_json
-from models_app.models import Finding, HeaderFacts, Root, Row
+from models_app.models import Component, Finding, HeaderFacts, Root, Row
+from models_app.services.component_results import settle_components, store_components
 from models_app.services.row_results import link_headers, store_rows
 from quartermaster_site.jobs import untrusted
 from quartermaster_site.jobs.models import Job
@@ -29,12 +30,15 @@ _HEADER_FIELDS = ["size_bytes", "mtime_ns", "facts", "parser_version", "error_co
 
 
 def store_scan_batch(*, job: Job, data: dict[str, Any]) -> None:
-    """One batch: any of headers, rows, findings. All of it is untrusted."""
+    """One batch: any of headers, rows, components, findings. All of it is untrusted."""
     if "headers" in data:
         _store_headers(job, untrusted.items(data["headers"], "headers", MAX_HEADERS))
     if "rows" in data:
         found = [records.row_from_json(item) for item in untrusted.items(data["rows"], "rows", MAX_ROWS)]
         store_rows(job, found)
+    if "components" in data:
+        items = untrusted.items(data["components"], "components", MAX_ROWS)
+        store_components(job, [records.component_from_json(item) for item in items])
     if "findings" in data:
         items = untrusted.items(data["findings"], "findings", MAX_FINDINGS)
         _store_findings(job, [records.finding_from_json(item) for item in items])
@@ -115,6 +119,9 @@ def finish_scan(*, job: Job, data: dict[str, Any], partial: bool) -> dict[str, A
         _note_root(root, Root.State.PARTIAL if partial else state, reason, files, now)
     if not partial:
         _forget_findings(job, unread)
+        is_complete = len(sent) < MAX_UNREAD
+        settle_components(job, lambda path: not is_complete or _is_below(path, unread))
+    summary["components"] = Component.objects.filter(host=job.host, last_scan=job).count()
     return summary
 
 

@@ -16,6 +16,7 @@ from models_app import convert
 from models_app.core.discovery.hostile_names import unsafe_reason
 from models_app.core.discovery.roots import is_category, path_key
 from models_app.models import Finding, HeaderFacts, Root, Row
+from models_app.services.component_results import forget_components
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import Refused
@@ -94,6 +95,7 @@ def remove_root(*, root: Root, actor: Actor) -> int:
         below = root.path.rstrip("/\\")
         inside = Q(path=root.path) | Q(path__startswith=f"{below}/") | Q(path__startswith=f"{below}\\")
         Finding.objects.filter(inside, host=root.host).delete()
+        forget_components(root)
         root.delete()
         request_plan(host=root.host, actor=actor)
     return count

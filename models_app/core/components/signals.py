@@ -24,6 +24,8 @@ ENHANCER = "enhancer"
 MATTING = "matting"
 """Cuts the object out of the picture that a 3D model starts from."""
 AUDIO_PART = "audio-part"
+ROLES = (*sorted(POOL_ROLES), PROJECTOR, DRAFTER, CODEC, ENHANCER, MATTING, AUDIO_PART)
+"""Every role that a file of a listing can have."""
 
 LATENT_FAMILIES = {4: "sd", 16: "flux", 32: "flux2"}
 """Latent channels of a picture VAE -> family."""
