@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
@@ -12,20 +13,25 @@ from gpus_app.models import Backend, Host
 from gpus_app.selectors import ram_limit_gib, section, target_vram_gib
 from models_app import models, records
 from models_app.core import catalog
+from models_app.core.components.pool import Pool, PoolEntry
 from models_app.core.discovery.families import family_key, model_base_key
 from models_app.core.errors import HeaderError, RecordError
 from models_app.core.readers.record import header_from_json
 from models_app.core.settings import (
+    Encoders,
     Override,
     Settings,
     Variant,
     override_from_mapping,
+    record_from_mapping,
     record_to_mapping,
     settings_from_mapping,
 )
 from models_app.core.state.overrides import merge_overrides
 
 SETTING_SECTIONS = ("memory",)
+ENCODER_SECTION = "encoders"
+"""The host's pins of component files, by the keys of discovery.md 11.7."""
 
 
 def core_row(row: models.Row) -> catalog.Row:
@@ -122,6 +128,7 @@ def core_settings(host: Host) -> Settings:
     document: dict[str, Any] = {}
     for name in SETTING_SECTIONS:
         document.update(section(host, name).values)
+    document["encoders"] = section(host, ENCODER_SECTION).values
     document["targetVramGB"] = target_vram_gib(host)
     document["maxRamGB"] = ram_limit_gib(host)
     document["backends"] = [_backend(row) for row in host.backends.all()]
@@ -155,6 +162,20 @@ def override_fields(override: Override) -> dict[str, Any]:
 def variant_fields(variant: Variant) -> dict[str, Any]:
     """The set fields of a variant as a row keeps them."""
     return {key: value for key, value in record_to_mapping(variant).items() if key != "name"}
+
+
+def core_encoders(host: Host) -> Encoders:
+    """The component files that are pinned on a host."""
+    return record_from_mapping(Encoders, section(host, ENCODER_SECTION).values)
+
+
+def core_component(row: models.Component) -> PoolEntry:
+    return PoolEntry(**{item.name: getattr(row, item.name) for item in fields(PoolEntry)})
+
+
+def core_pool(rows: Iterable[models.Component], host: Host) -> Pool:
+    """What the image and video models of a host choose from."""
+    return Pool((entry for row in rows if (entry := core_component(row)).is_offered), host.os_family)
 
 
 def core_finding(row: models.Finding) -> catalog.Finding:

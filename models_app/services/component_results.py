@@ -49,7 +49,8 @@ def _is_in(path: str, folder: str) -> bool:
 def settle_components(job: Job, is_unread: Callable[[str], bool]) -> None:
     """At the end of a complete scan: forget what was not met, but mark what could not be looked for."""
     unseen = Component.objects.filter(host=job.host).exclude(last_scan=job)
-    away, gone = [], []
+    away: list[int] = []
+    gone: list[int] = []
     for pk, path in unseen.values_list("pk", "path"):
         (away if is_unread(path) else gone).append(pk)
     for start in range(0, len(gone), _BATCH):

@@ -25,6 +25,8 @@ class Pick:
     path: str = ""
     because: str = ""
     ranking: Ranking = field(default_factory=Ranking)
+    limited_to: tuple[str, ...] = ()
+    """Architectures that the choice was limited to; empty for no limit."""
 
     @classmethod
     def of(cls, ranking: Ranking) -> Pick:

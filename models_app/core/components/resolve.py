@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from models_app.core.catalog import Header
+from models_app.core.classes.image import image_architecture
 from models_app.core.classes.registry import has_prefix
 from models_app.core.components.arms import HOST_PIN, Choice, Pick, choose_arm
 from models_app.core.components.declared import kept_pins
@@ -58,6 +60,12 @@ class Components:
         return {role: pick.path for role, pick in self.picks.items()}
 
 
+def diffusion_model(header: Header, name: str) -> DiffusionModel:
+    """What the choice of components depends on, from a model's header and its name."""
+    architecture, kind = image_architecture(header), header.video_kind
+    return DiffusionModel(architecture, name, header.cond_hidden, kind, header.has_audio_out)
+
+
 def resolve_components(
     model: DiffusionModel,
     pool: Pool | None,
@@ -109,7 +117,8 @@ def _encoder(model: DiffusionModel, pool: Pool, pin: str, wish: Wish) -> Pick:
         if found is not None:
             preferred = pool.entry(prefer)
             by_pin = preferred is not None and preferred.path == found.path
-            return Pick(found.path, reason if by_pin else ranking.because, ranking)
+            because = reason if by_pin else ranking.because
+            return Pick(found.path, because, ranking, tuple(wish.architectures))
     return Pick() if pool.knows_llm(pin) or not pin else Pick(pin, HOST_PIN)
 
 
