@@ -132,7 +132,7 @@ def _parts(found: catalog.Row) -> list[Part]:
 
 def issues(*, host: str = "", level: str = "") -> QuerySet[Finding]:
     """Findings, the worst first."""
-    found = Finding.objects.select_related("host", "row", "first_scan").defer("row__found")
+    found = Finding.objects.select_related("host")
     if host:
         found = found.filter(host__slug=host)
     if level:

@@ -69,7 +69,9 @@ def receive(event: Any) -> None:
         return
     try:
         with transaction.atomic():
-            job = Job.objects.select_for_update(of=("self",)).select_related("host").get(pk=report.job)
+            jobs = Job.objects.select_for_update(of=("self",)).select_related("host")
+            # What is deferred is not saved either: the inputs of a scan can be a megabyte, a report comes every moment.
+            job = jobs.defer("inputs").get(pk=report.job)
             if not job.is_finished:
                 _apply(job, report)
     except (ReportRefused, DataError) as refused:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from quartermaster_site.jobs.models import State
 from quartermaster_site.jobs.receiving import Receiver, receive
@@ -169,3 +171,13 @@ def test_a_token_in_any_script_is_only_wrong(make_job):
     job = make_job()
     report(job, "started", token="schlüssel")
     assert job.state == State.QUEUED
+
+
+def test_a_report_does_not_write_the_inputs_again(make_job):
+    """They name every known file: a megabyte for ten thousand models, with every report."""
+    job = make_job()
+    with CaptureQueriesContext(connection) as queries:
+        report(job, "beat")
+    updates = [query["sql"] for query in queries if query["sql"].startswith("UPDATE")]
+    assert updates
+    assert not any('"inputs"' in sql for sql in updates)

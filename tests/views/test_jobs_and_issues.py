@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from gpus_app.models import Host
@@ -122,3 +124,12 @@ def test_findings_do_not_say_everything_twice(scanned: Host, viewer: Client) -> 
     assert 'href="/hosts/local/folders/">Look' in overview
     assert "file unreadable: broken link" in overview
     assert "See the text" not in issues
+
+
+def test_a_finding_does_not_drag_its_scan_along(scanned: Host, viewer: Client) -> None:
+    """The job of a scan holds a megabyte of known files; a page of findings sorts thousands of lines."""
+    with CaptureQueriesContext(connection) as queries:
+        viewer.get("/issues/")
+    findings = [query["sql"] for query in queries if 'FROM "models_app_finding"' in query["sql"]]
+    assert findings
+    assert not any("inputs" in sql or '"found"' in sql for sql in findings)
