@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import NamedTuple
 
 from models_app.core.planning.block_caches import BlockCache
@@ -66,11 +67,21 @@ def working_sets(model: ModelKeys, caches: tuple[BlockCache, ...], experts: Expe
     """The working sets of all blocks that run."""
     mixer = mixer_floats(model)
     slides = any(cache.sliding for cache in caches)
-    return tuple(_working_set(model, index, cache, experts, mixer, slides) for index, cache in enumerate(caches))
+    widest_earlier = (0, *accumulate((model.feed_forward(index) for index in range(len(caches))), max))
+    return tuple(
+        _working_set(model, index, cache, experts, mixer, slides, widest)
+        for index, (cache, widest) in enumerate(zip(caches, widest_earlier, strict=False))
+    )
 
 
 def _working_set(
-    model: ModelKeys, index: int, cache: BlockCache, experts: ExpertShape, mixer: tuple[int, int], slides: bool
+    model: ModelKeys,
+    index: int,
+    cache: BlockCache,
+    experts: ExpertShape,
+    mixer: tuple[int, int],
+    slides: bool,
+    widest_earlier: int,
 ) -> WorkingSet:
     rules, embedding = model.rules, model.header.embedding_length
     recurrent = cache.state_r > 0 or cache.state_s > 0
@@ -83,7 +94,7 @@ def _working_set(
     # In models with windows the full blocks have no positions; the last block computes the wanted rows alone.
     positionless = slides and not cache.sliding and index < model.trunk - 1
     return WorkingSet(
-        feed_forward=_feed_forward_floats(model, index) + _left_behind(model, index),
+        feed_forward=_feed_forward_floats(model, index) + _left_behind(model, index, widest_earlier),
         beside_alone=_projected(model) if rules.recurrent == "with-attention" else 0,
         beside=embedding if rules.parallel_blocks and positionless else 0,
         beside_quantised=embedding if rules.parallel_blocks else 0,
@@ -91,7 +102,7 @@ def _working_set(
         beside_experts=2 * heads * key if rules.parallel_blocks else 0,
         experts=on_device,
         routed=routed,
-        attention=(heads + kv_heads) * (key + value) if not model.latent else 0,
+        attention=_attention_floats(model, heads, kv_heads, key, value) if not model.latent else 0,
         latent=_latent_floats(model, heads) if model.latent else 0,
         mixer=mixer[0] if recurrent else 0,
         mixer_state=mixer[1] if recurrent else 0,
@@ -103,6 +114,12 @@ def _working_set(
         sliding=cache.sliding,
         recurrent=recurrent,
     )
+
+
+def _attention_floats(model: ModelKeys, heads: int, kv_heads: int, key: int, value: int) -> int:
+    """Queries, keys, values and the result; beside delta-rule mixers also the queries' gates, and both still joined."""
+    floats = (heads + kv_heads) * (key + value)
+    return max(floats, 4 * heads * key) if model.rules.state == "delta" else floats
 
 
 def _has_experts(model: ModelKeys, index: int) -> bool:
@@ -126,12 +143,11 @@ def _feed_forward_floats(model: ModelKeys, index: int) -> int:
     return (3 if model.rules.gated else 1) * model.feed_forward(index)
 
 
-def _left_behind(model: ModelKeys, index: int) -> int:
+def _left_behind(model: ModelKeys, index: int, widest_earlier: int) -> int:
     """Room that the feed-forward can't use. Where blocks get wider, gate, up and product of the wider one fill the room
     of the earlier three as far as they fit, and the rest of it stays empty.
     """
-    widths = [model.feed_forward(earlier) for earlier in range(index + 1)]
-    room, width = 3 * max(widths[:-1], default=0), widths[-1]
+    room, width = 3 * widest_earlier, model.feed_forward(index)
     return room % width if 0 < room < 3 * width and not _has_experts(model, index) else 0
 
 
@@ -150,7 +166,8 @@ def _expert_floats(experts: ExpertShape, embedding: int, *, scaled: bool) -> tup
     else:
         on_device = used * width + used * embedding + embedding
     if scaled:
-        on_device += embedding
+        # Scaled rows lie beside gate and up, and the product takes their place if it is no wider.
+        on_device = embedding + (3 if used * width > embedding else 2) * used * width
     return max(on_device, shared), max(used * embedding, shared)
 
 
