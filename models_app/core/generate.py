@@ -22,8 +22,6 @@ from models_app.core.export.entry import PlannedModel, plan_warnings
 from models_app.core.export.findings import CheckFinding
 from models_app.core.export.llama_swap import Options
 from models_app.core.export.macros import neutral
-from models_app.core.export.render import render
-from models_app.core.export.verify import verify
 from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.core.units import to_gib
@@ -91,15 +89,15 @@ def generate(
         if isinstance(item, PlannedModel):
             taken.update(plan.profile_id for plan in item.plans)
     items += _lost_files(inventory)
-    built = build_document(items, settings, timestamp, cache_dir=cache_dir)
-    document = BY_SLUG[dialect].convert(built, options or Options())
-    text = render(document)
+    router = BY_SLUG[dialect]
+    document = router.convert(build_document(items, settings, timestamp, cache_dir=cache_dir), options or Options())
+    text = router.render(document)
     planned = [item for item in items if isinstance(item, PlannedModel)]
     return Generated(
         text=text,
         document=document,
         report=_report(document, planned, inventory.findings),
-        findings=tuple(verify(document, text)),
+        findings=tuple(router.verify(document, text)),
         plans=tuple(plan for item in planned for plan in item.plans),
     )
 

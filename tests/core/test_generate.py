@@ -19,6 +19,8 @@ from models_app.core.errors import ExportError, PlanError, UsageError
 from models_app.core.export import load, schema
 from models_app.core.export.dialects import BY_SLUG
 from models_app.core.export.findings import blocks
+from models_app.core.export.presets import check as preset_check
+from models_app.core.export.presets import reading, router
 from models_app.core.export.router.load_rules import load_config
 from models_app.core.settings import (
     ApiKey,
@@ -37,6 +39,7 @@ from tests.tiny_models import tiny_gguf
 from tests.zoo import zoo
 
 GOLDEN = Path(__file__).parent.parent / "golden"
+YAML_DIALECTS = [slug for slug, dialect in BY_SLUG.items() if dialect.file_name.endswith(".yaml")]
 SHELF = (
     "gemma3-1b-q8_0",
     "qwen3-30b-a3b-q4_k_m",
@@ -71,13 +74,13 @@ def test_golden(dialect, shelf, tmp_path):
     code, text, _ = run(shelf, "--dialect", dialect, "--timestamp", "2026-11-30T10:00:00Z", data_dir=tmp_path)
     assert code == 0
     text = text.replace(str(shelf), "/models")
-    golden = GOLDEN / f"shelf.{dialect}.yaml"
+    golden = GOLDEN / f"shelf.{dialect}{Path(BY_SLUG[dialect].file_name).suffix}"
     if os.environ.get("UPDATE_GOLDEN"):
         golden.write_text(text, encoding="utf-8")
     assert text == golden.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("dialect", BY_SLUG)
+@pytest.mark.parametrize("dialect", YAML_DIALECTS)
 def test_the_whole_zoo(dialect, zoo_folder, tmp_path):
     report = tmp_path / "report.json"
     words = ("--dialect", dialect, "--timestamp", "T", "--report", str(report))
@@ -138,7 +141,7 @@ def test_hostile_names(shelf, tmp_path):
     (models / "broken.gguf").write_bytes(b"not a model")
     (models / "empty.gguf").write_bytes(b"")
     os.link(models / "broken.gguf", os.fsencode(models) + b"/bad-\xff.gguf")
-    for dialect in BY_SLUG:
+    for dialect in YAML_DIALECTS:
         report = tmp_path / "report.json"
         code, text, _ = run(models, "--dialect", dialect, "--report", str(report), data_dir=tmp_path)
         assert code == 0
@@ -163,7 +166,7 @@ def words_of(command):
 
 def test_nothing_to_serve(tmp_path):
     (tmp_path / "models").mkdir()
-    for dialect in BY_SLUG:
+    for dialect in YAML_DIALECTS:
         code, text, told = run(tmp_path / "models", "--dialect", dialect, data_dir=tmp_path)
         assert code == 0
         assert told == f"note: no model file was found in {tmp_path / 'models'}\n"
@@ -189,6 +192,18 @@ def test_usage(tmp_path):
     for figure in ("x", "-1", "nan", "", "1,,2"):
         with pytest.raises(SystemExit):
             run(tmp_path, "--vram", figure, data_dir=tmp_path)
+
+
+def test_the_whole_zoo_as_presets(zoo_folder, tmp_path):
+    report = tmp_path / "report.json"
+    words = ("--dialect", "llama-server", "--timestamp", "T", "--report", str(report))
+    code, text, _ = run(zoo_folder, *words, data_dir=tmp_path)
+    assert code == 0
+    told = json.loads(report.read_text())
+    assert list(reading.read(text).models) == sorted(item["id"] for item in told["entries"])
+    assert len(told["entries"]) > 25
+    assert router.starts(text)
+    assert preset_check.check_bytes(text.encode()) == []
 
 
 @pytest.mark.parametrize("target", ["no/such/folder/config.yaml", "."])

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from models_app.core.export import llama_swap, quartermaster
+from models_app.core.export import llama_swap, presets, quartermaster, render, validate, verify
 from models_app.core.export.document import Document
+from models_app.core.export.findings import CheckFinding
 from models_app.core.export.llama_swap import Options
+from models_app.core.export.presets import check as preset_check
+from models_app.core.export.presets import convert as preset_convert
+from models_app.core.export.presets import render as preset_render
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,16 +21,53 @@ class Dialect:
 
     slug: str
     label: str
+    file_name: str
     convert: Callable[[Document, Options], Document]
+    check: Callable[[bytes, str], list[CheckFinding]]
+    """Findings of a file as it lies on disk, under the word-splitting rules of its host (posix, windows)."""
     stops_models_on_reload: bool
     """A changed file makes the router stop every running model."""
     scopes_keys: bool
     """API keys can be limited to some models."""
+    render: Callable[[Document], str] = render.render
+    verify: Callable[[Document, str], list[CheckFinding]] = verify.verify
+    """Findings of a rendered document, that it reads back as it was meant among them."""
+
+
+def _check_yaml(dialect: str, data: bytes, rules: str) -> list[CheckFinding]:
+    return validate.validate_bytes(data, dialect, rules)
 
 
 DIALECTS: tuple[Dialect, ...] = (
-    Dialect("llama-swap", "llama-swap", llama_swap.convert, stops_models_on_reload=True, scopes_keys=False),
-    Dialect("quartermaster", "quartermaster", quartermaster.convert, stops_models_on_reload=False, scopes_keys=True),
+    Dialect(
+        "llama-swap",
+        "llama-swap",
+        "config.yaml",
+        llama_swap.convert,
+        partial(_check_yaml, "llama-swap"),
+        stops_models_on_reload=True,
+        scopes_keys=False,
+    ),
+    Dialect(
+        "quartermaster",
+        "quartermaster",
+        "config.yaml",
+        quartermaster.convert,
+        partial(_check_yaml, "quartermaster"),
+        stops_models_on_reload=False,
+        scopes_keys=True,
+    ),
+    Dialect(
+        presets.SLUG,
+        "llama-server (router mode)",
+        presets.FILE_NAME,
+        preset_convert.convert,
+        lambda data, rules: preset_check.check_bytes(data),
+        stops_models_on_reload=False,
+        scopes_keys=False,
+        render=preset_render.render,
+        verify=preset_check.verify,
+    ),
 )
 BY_SLUG = {dialect.slug: dialect for dialect in DIALECTS}
 DEFAULT_DIALECT = DIALECTS[0].slug

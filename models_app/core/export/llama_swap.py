@@ -33,6 +33,10 @@ class Options:
     """Write `concurrencyLimit`, although this router answers 429 instead of queueing."""
     allow_open: bool = False
     """Write a file without keys although keys exist, all of them with a scope."""
+    file_name: str = ""
+    """The file's own name, where it is known: a start line and a file of keys are named after it."""
+    router_executable: str = ""
+    """The program of a router that starts models with itself; "" takes that of the first chat model."""
 
 
 def convert(document: Document, options: Options) -> Document:
@@ -71,23 +75,31 @@ def convert_top(top: Mapping[str, Any], options: Options) -> tuple[dict[str, Any
     notes = []
     if dropped := [name for name in DROPPED_TOP if name in top]:
         notes.append(f"NOTE: not expressible here: {', '.join(dropped)}")
-    scopes = top.get("apiKeyModels") or {}
-    keys = top.get("apiKeys") or []
-    full = [secret for secret in keys if not scopes.get(secret)]
-    if len(full) < len(keys):
-        count = len(keys) - len(full)
-        notes.append(
-            f"WARNING: {count} API key{'s' if count > 1 else ''} limited to some models"
-            f" {'were' if count > 1 else 'was'} left out"
-        )
-    if keys and not full and not options.allow_open:
-        raise ExportError(
-            "every API key is limited to some models, which llama-swap cannot express; without a key its server would"
-            " be open to everyone. Add a key without a limit, or choose another dialect"
-        )
+    full, warnings = unscoped_keys(top, "llama-swap", allow_open=options.allow_open)
+    notes += warnings
     if full:
         result["apiKeys"] = full
     return result, notes
+
+
+def unscoped_keys(top: Mapping[str, Any], router: str, *, allow_open: bool) -> tuple[list[str], list[str]]:
+    """API keys for all models, for a router that cannot limit keys, and a warning about the others.
+
+    Raises `ExportError` when keys exist and none is left: that server would be open to everyone.
+    """
+    scopes = top.get("apiKeyModels") or {}
+    keys = top.get("apiKeys") or []
+    full = [secret for secret in keys if not scopes.get(secret)]
+    if keys and not full and not allow_open:
+        raise ExportError(
+            f"every API key is limited to some models, which {router} cannot express; without a key its server would"
+            " be open to everyone. Add a key without a limit, or choose another dialect"
+        )
+    if len(full) == len(keys):
+        return full, []
+    count = len(keys) - len(full)
+    plural = ("s", "were") if count > 1 else ("", "was")
+    return full, [f"WARNING: {count} API key{plural[0]} limited to some models {plural[1]} left out"]
 
 
 def _listener_notes(document: Document) -> list[str]:
@@ -102,11 +114,12 @@ def _listener_notes(document: Document) -> list[str]:
     ]
     hidden = [entry.id for entry in document.entries if not all(entry.id in members for members in served)]
     if hidden:
-        notes.append(f"WARNING: no longer limited to some addresses: {_named(hidden)}")
+        notes.append(f"WARNING: no longer limited to some addresses: {named(hidden)}")
     return notes
 
 
-def _named(ids: Sequence[str]) -> str:
+def named(ids: Sequence[str]) -> str:
+    """Some ids in a note."""
     shown = ", ".join(ids[:MAX_NAMED])
     return shown if len(ids) <= MAX_NAMED else f"{shown} and {len(ids) - MAX_NAMED} more"
 
@@ -152,4 +165,4 @@ def _tail_comments(tail: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     ]
     if not together:
         return {}
-    return {"groups": (f"nothing here protects the memory of models that stay loaded together: {_named(together)}",)}
+    return {"groups": (f"nothing here protects the memory of models that stay loaded together: {named(together)}",)}

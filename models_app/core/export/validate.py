@@ -4,7 +4,6 @@ pages, for what is written, and for the verb `check`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,10 +12,9 @@ from models_app.core.errors import LaunchError
 from models_app.core.export import load, schema
 from models_app.core.export.findings import BLOCK, WARN, CheckFinding, finding
 from models_app.core.export.router.load_rules import Loaded, read_config
+from models_app.core.export.secrets import SECRET_FLAGS, SECRET_SHAPES
 from models_app.core.launch.tokens import POSIX, split_command, split_flag_token
 
-SECRET_FLAGS = frozenset({"--api-key", "--hf-token", "-hft", "--token", "--auth-token", "--password"})
-SECRET_SHAPES = re.compile(r"(?:sk-|qm-|hf_|ghp_|github_pat_|xox[abp]-|AKIA)[A-Za-z0-9_-]{12,}")
 MODEL_ID = "${MODEL_ID}"
 Path = tuple[str | int, ...]
 

@@ -15,13 +15,13 @@ from models_app.core.verbs.environment import Environment
 if TYPE_CHECKING:
     from models_app.core.export.findings import CheckFinding
 
-DIALECTS = ("llama-swap", "quartermaster")
+DIALECTS = ("llama-swap", "quartermaster", "llama-server")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of this verb."""
     parser.add_argument("file", metavar="FILE", help="a router's config; - reads standard input")
-    parser.add_argument("--dialect", required=True, choices=DIALECTS, metavar="D", help="llama-swap or quartermaster")
+    parser.add_argument("--dialect", required=True, choices=DIALECTS, metavar="D", help=", ".join(DIALECTS))
     parser.add_argument("--json", action="store_true", help="one JSON object and nothing else")
 
 
@@ -40,8 +40,8 @@ def run(options: argparse.Namespace, environment: Environment) -> int:
 
 def check_file(path: str, dialect: str, platform: str) -> list[CheckFinding]:
     """Findings of a file on disk; one that cannot be read has a single V-01."""
+    from models_app.core.export.dialects import BY_SLUG
     from models_app.core.export.findings import BLOCK, finding
-    from models_app.core.export.validate import validate_bytes
     from models_app.core.launch.tokens import POSIX, WINDOWS
 
     try:
@@ -49,7 +49,7 @@ def check_file(path: str, dialect: str, platform: str) -> list[CheckFinding]:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         return [finding("V-01", BLOCK, (), 0, f"the file cannot be read: {reason}")]
-    return validate_bytes(data, dialect, WINDOWS if platform == "windows" else POSIX)
+    return BY_SLUG[dialect].check(data, WINDOWS if platform == "windows" else POSIX)
 
 
 def _read(path: str) -> bytes:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from models_app.core.generate import Generated
     from models_app.core.settings import BackendEntry, Settings
 
-DIALECTS = ("llama-swap", "quartermaster")
+DIALECTS = ("llama-swap", "quartermaster", "llama-server")
 PIPE = "-"
 
 
@@ -123,7 +123,7 @@ def _generate(
         header = found.headers.get(path)
         return header if isinstance(header, Header) else None
 
-    config_folder = "" if options.output == PIPE else os.path.dirname(os.path.realpath(options.output))
+    config_folder, file_name = ("", "") if options.output == PIPE else os.path.split(os.path.realpath(options.output))
     return generate(
         found.inventory,
         lambda row, header, override: plan_row(
@@ -133,7 +133,7 @@ def _generate(
         settings=settings,
         timestamp=environment.now.isoformat(timespec="seconds") if options.timestamp is None else options.timestamp,
         dialect=options.dialect,
-        options=Options(config_folder=config_folder),
+        options=Options(config_folder=config_folder, file_name=file_name),
         on_row=lambda done, total, name: environment.note(f"planning {done}/{total} {shown(name)}"),
     )
 
