@@ -46,7 +46,8 @@ def prepare() -> None:
     try:
         _migrate()
     except (OperationalError, DatabaseError) as error:
-        raise env.ConfigurationError(f"The database cannot be used: {str(error).strip()}.") from error
+        why = " ".join(str(error).split()).rstrip(".")
+        raise env.ConfigurationError(f"The database cannot be used: {why}.") from error
     _collect_static()
 
 
@@ -106,12 +107,20 @@ def setup_token() -> str:
     return "" if administrator_exists() else issue_setup_token()
 
 
+def broker_trouble() -> str:
+    """What to tell when no job can be queued now; "" when all is well. Pages work without a broker."""
+    from quartermaster_site.jobs.connection import broker_problem
+
+    problem = broker_problem()
+    return f"{problem} Jobs start when it does; until then pages only show, edit and preview." if problem else ""
+
+
 def queue_first_scan(folders: Sequence[str]) -> str:
     """Register the folders as roots of this host and scan; returns what to tell."""
     from gpus_app.models import Host
     from models_app.services import register_root, start_scan
     from quartermaster_site.access.audit import Actor
-    from quartermaster_site.errors import Refused
+    from quartermaster_site.errors import Refused, Unavailable
 
     host = Host.objects.get(slug=env.host_slug())
     refused = []
@@ -120,6 +129,9 @@ def queue_first_scan(folders: Sequence[str]) -> str:
             register_root(host=host, path=folder, actor=Actor())
         except Refused as error:
             refused.append(f"{folder}: {error}")
-    started = start_scan(host=host, actor=Actor())
+    try:
+        started = start_scan(host=host, actor=Actor())
+    except Unavailable:
+        return "; ".join(["the folders are known, but not scanned yet", *refused])
     text = f"scanning {', '.join(folders)} (job {started.job.pk})"
     return "; ".join([text, *refused])

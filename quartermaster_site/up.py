@@ -47,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _start(options, children)
             return _watch(children)
     except Stopped:
+        _say("stopping")
         return 0
     except QuartermasterError as error:
         _say(str(error))
@@ -75,6 +76,8 @@ def _start(options: argparse.Namespace, children: list[Child]) -> None:
     wait_until_up(options.host, options.port, env.allowed_hosts()[0], lambda: _check(children), _READY_SECONDS)
     address = f"http://{names[0]}:{options.port}"
     _say(f"running at {address}/ (Ctrl-C stops it)")
+    if trouble := preparation.broker_trouble():
+        _say(trouble)
     token = preparation.setup_token()
     if token:
         _say(f"first use, open this link once: {address}/setup/?token={token}")
@@ -148,9 +151,18 @@ def _check(children: Sequence[Child]) -> None:
         if not child.is_running:
             last = child.last_lines()
             raise QuartermasterError(
-                f"the {child.name} process ended with code {child.process.returncode}. Its log is {child.log}"
+                f"the {child.name} process {_end(child.process.returncode)}. Its log is {child.log}"
                 + (f" and ends with:\n{last}" if last else ".")
             )
+
+
+def _end(code: int) -> str:
+    """How a process ended, in words; minus a signal's number is Python's way to say that the signal did it."""
+    if code == -signal.SIGKILL:
+        return "was killed (by a person, or by the system when memory ran out)"
+    if code < 0:
+        return f"was ended by signal {-code} ({signal.strsignal(-code) or 'unknown'})"
+    return f"ended with code {code}"
 
 
 def _watch(children: Sequence[Child]) -> int:

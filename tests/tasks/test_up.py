@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from quartermaster_site import up
 from tests.tasks.workers import ROOT, wait_for
 from tests.tiny_models import tiny_gguf
 
@@ -112,7 +113,7 @@ def test_a_dead_child_ends_all_with_a_reason(data_dir):
         worker = next(child for child in children if "host.local" in child.cmdline())
         worker.kill()
         assert process.wait(20) == 1
-        assert re.search(r"the host process ended with code -9\. Its log is .*host\.log", process.stderr.read())
+        assert re.search(r"the host process was killed \(.*\)\. Its log is .*host\.log", process.stderr.read())
     finally:
         process.kill()
     assert not psutil.wait_procs(children, timeout=3)[1]
@@ -187,6 +188,38 @@ def test_a_wrong_variable_is_one_sentence(data_dir):
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "QM_DATABASE_URL must start with" in done.stderr
+
+
+def test_a_broker_that_does_not_answer_is_told(data_dir, tmp_path):
+    (tmp_path / "models").mkdir()
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "quartermaster_site.up",
+            "--port",
+            str(free_port()),
+            "--models",
+            str(tmp_path / "models"),
+        ],
+        env={**environment(data_dir), "QM_REDIS_URL": f"redis://127.0.0.1:{free_port()}/0"},
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert "Jobs start when it does" in said(process, "Redis does not answer")
+        said(process, "not scanned yet")
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(-9, "was killed"), (-15, "signal 15 (Terminated)"), (3, "ended with code 3")]
+)
+def test_the_end_of_a_child_in_words(code, words):
+    assert words in up._end(code)
 
 
 def test_a_stop_while_it_starts(data_dir):
