@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gpus_app.core.gpu_set import GpuSet
@@ -48,14 +48,14 @@ class Budget:
         return runtime_bytes(self.runtime)
 
     def with_target(self, target_bytes: int) -> Budget:
-        """The same devices under another sum; each keeps its share, none is asked for more than it has."""
+        """The same devices under another sum, in the same proportion. None is asked for more than it has: what one
+        cannot take goes to the others.
+        """
         if target_bytes == self.target_bytes or not self.device_bytes:
             return self
         weights = self.device_bytes if self.target_bytes > 0 else (1,) * len(self.device_bytes)
-        shares = [target_bytes * weight // sum(weights) for weight in weights]
-        if self.capacity_bytes:
-            shares = [min(share, most) for share, most in zip(shares, self.capacity_bytes, strict=True)]
-        return replace(self, device_bytes=tuple(shares))
+        limits = self.capacity_bytes or (_MOST_BYTES,) * len(weights)
+        return replace(self, device_bytes=_shared(min(max(0, target_bytes), _MOST_BYTES), weights, limits))
 
     def with_ram(self, ram_gib: float) -> Budget:
         return replace(self, ram_bytes=_bytes_of(ram_gib))
@@ -157,6 +157,22 @@ def high_water(samples: Iterable[float], mark: float = 0.0) -> Iterator[float]:
     for sample in samples:
         mark = max(mark, sample)
         yield mark
+
+
+def _shared(target_bytes: int, weights: Sequence[int], limits: Sequence[int]) -> tuple[int, ...]:
+    """The target by weight, no share above its limit."""
+    shares = [0] * len(weights)
+    open_ends = [position for position, weight in enumerate(weights) if weight > 0]
+    left = target_bytes
+    while open_ends:
+        total = sum(weights[position] for position in open_ends)
+        wanted = {position: left * weights[position] // total for position in open_ends}
+        full = [position for position in open_ends if wanted[position] >= limits[position]]
+        for position in full or open_ends:
+            shares[position] = min(wanted[position], limits[position])
+        left -= sum(shares[position] for position in full)
+        open_ends = [position for position in open_ends if full and position not in full]
+    return tuple(shares)
 
 
 def _bytes_of(value_gib: float) -> int:

@@ -6,8 +6,8 @@ slow aperture into the host. So the pool is folded first, and only then is the f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from gpus_app.core.readings import DeviceReading
 from gpus_app.core.units import GIB, from_gib
@@ -28,11 +28,15 @@ class DevicePolicy:
     shared_memory: str = "auto"
     pool_integrated: bool = False
     multi_gpu: bool = True
+    reserve_gib: Mapping[int, float] = field(default_factory=dict)
+    """Index of a device -> what of it plans leave to others, such as a desktop."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuDevice:
-    """A device after folding. The shared figures are part of total and free where the pool counts."""
+    """A device after folding, without what is reserved. The shared figures are part of total and free where the pool
+    counts.
+    """
 
     index: int
     name: str
@@ -42,6 +46,7 @@ class GpuDevice:
     free_bytes: int
     shared_total_bytes: int = 0
     shared_free_bytes: int = 0
+    reserve_bytes: int = 0
 
     @property
     def capacity_bytes(self) -> int:
@@ -91,7 +96,10 @@ def is_integrated(reading: DeviceReading) -> bool:
 
 
 def fold(reading: DeviceReading, policy: DevicePolicy) -> GpuDevice:
-    """One reading with its shared pool added where the policy counts it."""
+    """One reading with its shared pool added where the policy counts it, and the reserve taken away.
+
+    What others use already is part of the reserve, not on top of it.
+    """
     integrated = is_integrated(reading)
     mode = policy.shared_memory if policy.shared_memory in ("on", "off") else "auto"
     wanted = mode == "on" or (mode == "auto" and integrated)
@@ -101,15 +109,18 @@ def fold(reading: DeviceReading, policy: DevicePolicy) -> GpuDevice:
         total += reading.shared_total_bytes
         used += reading.shared_used_bytes
         shared_free = max(0, reading.shared_total_bytes - reading.shared_used_bytes)
+    reserve = min(total, from_gib(max(0.0, policy.reserve_gib.get(reading.index, 0.0))))
+    usable = total - reserve
     return GpuDevice(
         index=reading.index,
         name=reading.name,
         integrated=integrated,
         shared_counted=counted,
-        total_bytes=total,
-        free_bytes=max(0, total - used),
+        total_bytes=usable,
+        free_bytes=min(usable, max(0, total - used)),
         shared_total_bytes=reading.shared_total_bytes,
         shared_free_bytes=shared_free,
+        reserve_bytes=reserve,
     )
 
 
@@ -137,6 +148,16 @@ def gpu_set(readings: Iterable[DeviceReading], policy: DevicePolicy | None = Non
     return found
 
 
+def exclusion(device: GpuDevice, policy: DevicePolicy) -> str:
+    """Why a device that is not in the set was left out, in words for a page."""
+    if not _above_floor(device, policy):
+        kept = f", {device.reserve_bytes / GIB:g} GiB of it reserved" if device.reserve_bytes else ""
+        return f"has less than {policy.min_vram_gib:g} GiB to use{kept}"
+    if device.integrated and not policy.pool_integrated:
+        return "integrated, beside a card of its own memory"
+    return "planning uses one card only"
+
+
 def describe(readings: Iterable[DeviceReading], policy: DevicePolicy | None = None) -> str:
     """The decision in words, for a bug report from a machine that nobody else has."""
     policy = policy or DevicePolicy()
@@ -160,6 +181,8 @@ def _describe_device(device: GpuDevice, policy: DevicePolicy, members: set[int])
         f"GPU {device.index} {device.name}: {kind}, shared pool {device.shared_total_bytes / GIB:.1f} GB {shared},"
         f" {device.total_bytes / GIB:.1f} GB usable"
     )
+    if device.reserve_bytes:
+        text += f", {device.reserve_bytes / GIB:.1f} GB reserved"
     if not _above_floor(device, policy):
         return f"{text}, DROPPED (under the {policy.min_vram_gib:.1f} GB floor)"
     if device.index in members:
