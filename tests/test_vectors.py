@@ -23,7 +23,6 @@ def test_vector(vector):
 NOT_YET = {
     "backends": "installing builds: later",
     "classes": "entries of classes that are not planned yet",
-    "qwentts": "speech servers: later",
 }
 """Areas in which operations may still lack an adapter, and why. Everything else is complete and must stay so."""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from models_app.core.catalog import Header
+from models_app.core.classes.qwentts import KV_MIB_PER_SLOT
 from models_app.core.classes.registry import ModelClass, has_prefix
 
 QWENTTS = "qwentts"
 TTSCPP = "ttscpp"
 QWENTTS_ARCHITECTURES = ("qwen3-tts", "qwentts")
 TTSCPP_ARCHITECTURES = frozenset({"kokoro", "parler-tts", "parler_tts", "parler", "dia", "orpheus"})
-KV_SLOT_GIB = 0.875
+KV_SLOT_GIB = KV_MIB_PER_SLOT / 1024
 RING_GIB = 0.0078
 COMPUTE_GIB = 0.35
 VOICES_GIB = 0.12
@@ -33,7 +34,11 @@ def match(file_name: str, header: Header | None) -> str:
 
 
 def qwentts_estimate_gib(talker_gib: float, codec_gib: float, slots: int = 1, voices: bool = False) -> float:
-    """Memory of one qwentts server (qwentts.md 6): files, KV and codec ring, compute, voices."""
+    """Memory of one qwentts server (qwentts.md 6): files, KV and codec ring, compute, voices.
+
+    The server takes a batch below 1 as 1.
+    """
+    slots = max(1, slots)
     ring = (slots + 1) * RING_GIB
     return talker_gib + codec_gib + slots * KV_SLOT_GIB + ring + COMPUTE_GIB + (VOICES_GIB if voices else 0.0)
 
