@@ -47,8 +47,10 @@ class Limits:
 class WhatIfForm(forms.Form):
     """Every field may be left empty, which means automatic."""
 
-    def __init__(self, data: Mapping[str, Any] | None, *, limits: Limits, automatic: Mapping[str, str]) -> None:
-        super().__init__(data, auto_id="f-%s")
+    def __init__(
+        self, data: Mapping[str, Any] | None, *, limits: Limits, automatic: Mapping[str, str], prefix: str | None = None
+    ) -> None:
+        super().__init__(data, auto_id="f-%s", prefix=prefix)
         self.limits = limits
         self.fields.update(_fields(limits, automatic))
 
@@ -70,7 +72,12 @@ class WhatIfForm(forms.Form):
 
     def query(self) -> str:
         """What was filled in, as a query string: the address of this what-if."""
-        return urlencode({key: self.data[key].strip() for key in self.fields if self.data.get(key, "").strip()})
+        return urlencode(self.typed())
+
+    def typed(self) -> dict[str, str]:
+        """What was filled in, by key."""
+        texts = {key: str(self.data.get(self.add_prefix(key), "")).strip() for key in self.fields}
+        return {key: text for key, text in texts.items() if text}
 
     def rows(self) -> list[tuple[str, list[forms.BoundField]]]:
         """Bound fields by group, in order; a group with no field for this model is left out."""

@@ -13,11 +13,11 @@ from models_app.core.catalog import MemoryTerm, Plan
 from models_app.core.classes.dispatch import is_not_yet
 from models_app.pages.context_curve import CurveSection
 from models_app.pages.layer_strip import LayerStrip, layer_strip
+from models_app.pages.memory_columns import device_totals, memory_columns, shown_terms
 from models_app.pages.placement_text import placement_sentence
 from quartermaster_site.drawings import MemoryBar, Part, Track, memory_bar
-from quartermaster_site.figures import UNKNOWN, count, gib, hundredths_text, share
+from quartermaster_site.figures import UNKNOWN, count, gib, hundredths_text
 
-PART_ORDER = ("weights", "kv", "compute", "projector", "drafter", "runtime", "headroom", "checkpoints")
 _COLOURS = {"runtime": "other", "checkpoints": "other"}
 _SHORT = {"weights": "weights", "kv": "context", "compute": "compute", "projector": "projector", "drafter": "drafter"}
 _TONES = {"fits": "ok", "spills": "warn", "over": "bad", "unknown": "warn", "unplanned": ""}
@@ -176,44 +176,28 @@ def _details(plan: Plan, block_count: int) -> str:
     return " · ".join(parts)
 
 
-def _ordered(plan: Plan) -> list[MemoryTerm]:
-    rank = {key: index for index, key in enumerate(PART_ORDER)}
-    return sorted(plan.terms, key=lambda term: rank.get(term.key, len(rank)))
-
-
 def _table(plan: Plan) -> tuple[tuple[PartRow, ...], PartRow | None]:
     """The rows and the total: columns are rounded so that each sums to its total, rows sum by construction."""
-    terms = [term for term in _ordered(plan) if any(term.device_bytes) or term.ram_bytes]
+    terms = shown_terms(plan)
     if not terms:
         return (), None
-    width = max(len(term.device_bytes) for term in terms)
-    by_device = [[term.device_bytes[i] if i < len(term.device_bytes) else 0 for term in terms] for i in range(width)]
-    device_totals = _device_steps(plan)
-    columns = [share(column, total_steps=total) for column, total in zip(by_device, device_totals, strict=True)]
-    ram = share([term.ram_bytes for term in terms])
+    devices, ram = memory_columns(plan)
     rows = []
     for row, term in enumerate(terms):
-        cells = tuple(_cell(columns[i][row], by_device[i][row]) for i in range(width))
-        vram = _cell(sum(column[row] for column in columns), sum(term.device_bytes))
+        cells = tuple(_cell(column.steps[row], column.sizes[row]) for column in devices)
+        vram = _cell(sum(column.steps[row] for column in devices), sum(term.device_bytes))
         colour = _COLOURS.get(term.key, term.key)
-        rows.append(PartRow(term.key, colour, term.label, term.how, cells, vram, _cell(ram[row], term.ram_bytes)))
+        rows.append(PartRow(term.key, colour, term.label, term.how, cells, vram, _cell(ram.steps[row], term.ram_bytes)))
     total = PartRow(
         "total",
         "",
         "Total",
         "",
-        tuple(hundredths_text(steps) for steps in device_totals),
-        hundredths_text(sum(device_totals)),
-        hundredths_text(sum(ram)),
+        tuple(hundredths_text(column.total) for column in devices),
+        hundredths_text(sum(column.total for column in devices)),
+        hundredths_text(ram.total),
     )
     return tuple(rows), total
-
-
-def _device_steps(plan: Plan) -> list[int]:
-    """The total of each device, rounded so that they sum to the rounded total of all: for the table and the bars."""
-    width = max((len(term.device_bytes) for term in plan.terms), default=0)
-    used = [sum(term.device_bytes[i] for term in plan.terms if i < len(term.device_bytes)) for i in range(width)]
-    return share(used)
 
 
 def _cell(steps: int, size_bytes: int) -> str:
@@ -227,8 +211,8 @@ def _column_names(plan: Plan) -> tuple[str, ...]:
 
 
 def _tracks(plan: Plan, machine: Machine) -> list[Track]:
-    terms = _ordered(plan)
-    totals = _device_steps(plan)
+    terms = shown_terms(plan)
+    totals = device_totals(plan)
     tracks = []
     for index, device in enumerate(machine.devices):
         parts = _parts(terms, [term.device_bytes[index] if index < len(term.device_bytes) else 0 for term in terms])

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from models_app import convert, selectors, services
 from models_app.core.catalog import Header
 from models_app.models import Row
+from models_app.pages.compare_page import compare_query
 from models_app.pages.context_curve import curve_section
 from models_app.pages.host_page import machine_of
 from models_app.pages.model_head import model_head, model_notes
@@ -119,5 +120,8 @@ def _plain_preview(request: Request, pk: int, form: WhatIfForm) -> HttpResponse:
     """Without JavaScript: to the address of these values, or back to the form with its messages."""
     if not form.is_valid():
         return _whole_page(request, pk, form.data)
+    if form.data.get("intent") == "compare":
+        against = compare_query(None, form)
+        return go_to(request, f"{reverse('models:model-compare', args=[pk])}{'?' if against else ''}{against}")
     query = form.query()
     return go_to(request, f"{reverse('models:model-show', args=[pk])}{'?' if query else ''}{query}#plan")

@@ -18,6 +18,7 @@ READ = [
     "/models/{model}/",
     "/models/{model}/row/",
     "/models/{model}/files/",
+    "/models/{model}/compare/",
     "/issues/",
     "/hosts/",
     "/hosts/local/",
