@@ -62,6 +62,26 @@ def test_no_python_says_what_to_install(tmp_path):
     assert "no Python 3.11 or newer was found" in result.stderr or "venv" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("log", "message"),
+    [
+        ("after connection broken by 'NewConnectionError'\nERROR: ResolutionImpossible", "no network"),
+        ("ERROR: No matching distribution found for Django", "ERROR: No matching distribution found for Django"),
+    ],
+)
+def test_a_failed_installation_says_why(log, message, tmp_path):
+    """pip's own last words are about conflicts when there is no network."""
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\ncase "$*" in *install*) cat <<X\n{log}\nX\nexit 1 ;; esac\n')
+    python.chmod(0o755)
+    result = run("inspect", QM_VENV=str(tmp_path / "venv"))
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert ("ResolutionImpossible" in result.stderr) is False
+    assert not (tmp_path / "venv.lock").exists()
+
+
 def test_an_unwritable_place_is_a_clear_message(tmp_path):
     result = run("inspect", QM_VENV=str(tmp_path / "missing" / "venv"))
     assert result.returncode == 2
