@@ -62,6 +62,23 @@ def test_no_python_says_what_to_install(tmp_path):
     assert "no Python 3.11 or newer was found" in result.stderr or "venv" in result.stderr
 
 
+def test_an_interrupted_first_use_is_no_traceback(tmp_path):
+    slow = tmp_path / "python"
+    slow.write_text("#!/bin/sh\ncase \"$*\" in '-m venv '*) echo Traceback >&2; kill -INT 0; sleep 1 ;; esac\n")
+    slow.chmod(0o755)
+    process = subprocess.Popen(
+        [SHELL, str(ROOT / "quartermaster"), "inspect"],
+        env={"PATH": os.environ["PATH"], "HOME": "/", "QM_PYTHON": str(slow), "QM_VENV": str(tmp_path / "venv")},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert "Traceback" not in process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    assert not (tmp_path / "venv.lock").exists()
+
+
 @pytest.mark.parametrize(
     ("log", "message"),
     [
