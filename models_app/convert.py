@@ -169,6 +169,11 @@ def core_encoders(host: Host) -> Encoders:
     return record_from_mapping(Encoders, section(host, ENCODER_SECTION).values)
 
 
+def encoder_pins(host: Host) -> dict[str, str]:
+    """The same by key; only those that are set."""
+    return {key: str(path) for key, path in record_to_mapping(core_encoders(host)).items()}
+
+
 def core_component(row: models.Component) -> PoolEntry:
     return PoolEntry(**{item.name: getattr(row, item.name) for item in fields(PoolEntry)})
 

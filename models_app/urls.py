@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import include, path
 
 from models_app.views import (
+    components,
     config,
     fits,
     host_settings,
@@ -30,6 +31,8 @@ pages = [
     path("models/<int:pk>/files/", model_files.model_files, name="model-files"),
     path("models/<int:pk>/files/read/", model_files.model_reread, name="model-reread"),
     path("models/<int:pk>/forget/", model_files.model_forget, name="model-forget"),
+    path("components/", components.component_list, name="component-list"),
+    path("components/<int:pk>/pin/", components.component_pin, name="component-pin"),
     path("issues/", issues.issue_list, name="issue-list"),
     path("hosts/", hosts.host_list, name="host-list"),
     path("hosts/<slug:slug>/", hosts.host_show, name="host-show"),

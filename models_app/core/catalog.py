@@ -209,7 +209,7 @@ class Row:
     draft_kind: str = ""
     draft_size_bytes: int = 0
     draft_origin: str = ""
-    """Why this drafter: `folder` and `name` (it lies beside the model, in a folder of one family or of several);
+    """Why this drafter: `folder` and `name-match` (it lies beside the model, in a folder of one family or of several);
     `quant`, `base` and `family` (borrowed from another quant, from the untuned base, from a finetune)."""
     mmproj_path: str = ""
     mmproj_size_bytes: int = 0

@@ -192,6 +192,7 @@ class Shell:
                 "library",
                 (
                     self._item("Models", "models:model-list", key="m", count=models, unit="models"),
+                    self._item("Components", "models:component-list"),
                     self._item("Issues", "models:issue-list", key="i", count=findings, unit="open", urgent=True),
                 ),
             ),

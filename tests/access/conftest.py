@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpus_app.models import Host
-from models_app.models import HeaderFacts, Revision, Root, Row, StoredPlan
+from models_app.models import Component, HeaderFacts, Revision, Root, Row, StoredPlan
 from quartermaster_site.jobs.models import Job
 
 
@@ -67,6 +67,7 @@ def installation(host, root):
     revision = Revision.objects.create(
         host=host, number=1, dialect="llama-swap", text=text, body_sha256="0" * 64, sha256="0" * 64, state="validated"
     )
+    vae = Component.objects.create(host=host, path="/models/ae.safetensors", role="vae", family="flux")
     host.publish_path = "/srv/config.yaml"
     host.save()
-    return {"model": row.pk, "job": job.pk, "revision": revision.number, "root": root.pk}
+    return {"model": row.pk, "job": job.pk, "revision": revision.number, "root": root.pk, "component": vae.pk}

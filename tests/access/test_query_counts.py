@@ -6,13 +6,14 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from models_app.models import Finding
+from models_app.models import Component, Finding
 from quartermaster_site.jobs.models import Job
 from tests.access.conftest import add_model
 
 LISTS = [
     "/models/",
     "/models/?q=model&sort=-size",
+    "/components/",
     "/issues/",
     "/hosts/",
     "/hosts/local/",
@@ -44,6 +45,7 @@ def test_lists_take_at_most_twelve(admin_client, host, root, installation, path)
     for number in range(2, 42):
         add_model(host, root, number)
         add_model(host, root, number, "Q8_0")
+        Component.objects.create(host=host, path=f"/models/{number}.safetensors", role="vae", family="flux")
         Job.objects.create(kind="browse", host=host, token="t", state="succeeded")
         Finding.objects.create(host=host, kind="header-unreadable", path=f"/models/{number}.gguf", text="broken")
     many = queries(admin_client, path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -19,6 +21,7 @@ READ = [
     "/models/{model}/row/",
     "/models/{model}/files/",
     "/models/{model}/compare/",
+    "/components/",
     "/issues/",
     "/hosts/",
     "/hosts/local/",
@@ -44,6 +47,7 @@ CHANGE = {
     "/models/{model}/preview/": (VIEWER, {}),
     "/models/{model}/files/read/": (OPERATOR, {}),
     "/models/{model}/forget/": (EDITOR, {}),
+    "/components/{component}/pin/": (EDITOR, {"version": "0"}),
     "/hosts/local/scan/": (OPERATOR, {}),
     "/hosts/local/probe/": (OPERATOR, {}),
     "/hosts/local/plan/": (OPERATOR, {}),
@@ -170,7 +174,7 @@ def test_no_page_of_ours_is_forgotten():
                 yield "/" + here, pattern.callback
 
     names = {"<int:number>": "{revision}", "<slug:slug>": "local", "<int:pk>": ""}
-    known = {path.replace("{model}", "").replace("{job}", "").replace("{root}", "") for path in [*READ, *ASK, *CHANGE]}
+    known = {re.sub(r"\{(model|job|root|component)\}", "", path) for path in [*READ, *ASK, *CHANGE]}
     for address, callback in addresses(get_resolver().url_patterns):
         if callback.__module__.startswith(("models_app.views.setup", "allauth", "django", "quartermaster_site.health")):
             continue

@@ -21,7 +21,7 @@ from models_app.core.discovery.shards import shard_name
 _PROJECTOR_QUANTS = ("F16", "BF16", "Q8_0")
 _MARKERS = re.compile(r"(?:^|[-_.])(?:mmproj|mtp|dflash|draft|model|projector)(?=[-_.]|$)", re.ASCII)
 NO_PROJECTOR = "none"
-BY_FOLDER, BY_NAME = "folder", "name"
+BY_FOLDER, BY_NAME = "folder", "name-match"
 
 
 @dataclass(frozen=True, slots=True)

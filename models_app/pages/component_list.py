@@ -1,0 +1,259 @@
+"""The component files of a host as a table: what each is, who uses it, and why this one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode
+
+from django.core.paginator import Page, Paginator
+from django.urls import reverse
+
+from models_app import convert
+from models_app.core.components import signals
+from models_app.models import Component
+from models_app.pages.component_words import ROLES, WIRED, because_text, is_ambiguous, pin_key, shape_text
+from models_app.selectors.components import HostComponents, ModelRef, Use
+from quartermaster_site.figures import gib
+
+PER_PAGE = 100
+SHOWN_USERS = 4
+TABS: Mapping[str, tuple[str, frozenset[str]]] = {
+    "encoders": ("Encoders and VAEs", signals.POOL_ROLES),
+    "projectors": ("Projectors", frozenset({signals.PROJECTOR})),
+    "drafters": ("Drafters", frozenset({signals.DRAFTER})),
+    "enhancers": ("Prompt enhancers", frozenset({signals.ENHANCER})),
+    "parts": ("Codecs and parts", frozenset({signals.CODEC, signals.MATTING, signals.AUDIO_PART})),
+}
+STATES = {
+    "used": "Used",
+    "unused": "Not used",
+    "ambiguous": "Equal candidates",
+    "pinned": "Pinned",
+    "withheld": "Withheld",
+    "away": "Out of reach",
+}
+_CHAT_ROLES = (signals.LLM, signals.RECURRENT_LLM)
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentFilter:
+    """What the address of the list says. Unknown words are dropped, so that an old link still works."""
+
+    host: str = ""
+    tab: str = "encoders"
+    q: str = ""
+    role: str = ""
+    state: str = ""
+    chat: bool = False
+    """Chat models too that no image or video model asks for."""
+
+    @classmethod
+    def from_query(cls, query: Any) -> ComponentFilter:
+        """From `request.GET`."""
+        tab, role, state = (query.get(name, "") for name in ("tab", "role", "state"))
+        tab = tab if tab in TABS else "encoders"
+        return cls(
+            host=query.get("host", "").strip()[:40],
+            tab=tab,
+            q=query.get("q", "").replace("\x00", "").strip()[:200],
+            role=role if role in TABS[tab][1] else "",
+            state=state if state in STATES else "",
+            chat=query.get("chat") == "1",
+        )
+
+    @property
+    def is_active(self) -> bool:
+        return bool(self.q or self.role or self.state)
+
+    def url(self, **changes: Any) -> str:
+        """The address of this filter with some parts changed."""
+        new = replace(self, **changes)
+        pairs = {"host": new.host, "tab": "" if new.tab == "encoders" else new.tab, "q": new.q, "role": new.role}
+        pairs |= {"state": new.state, "chat": "1" if new.chat else ""}
+        query = urlencode({name: value for name, value in pairs.items() if value})
+        return reverse("models:component-list") + (f"?{query}" if query else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    text: str
+    url: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One reason: a status where it needs one, a text, and a second line below it."""
+
+    text: str
+    below: str = ""
+    tone: str = ""
+    shape: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentItem:
+    pk: int
+    name: str
+    folder: str
+    url: str
+    role: str
+    shape: str
+    evidence: str
+    size: str
+    users: Sequence[Link]
+    more_users: int
+    reasons: Sequence[Line]
+    pin: str
+    """The pin of the host that it may be made, "" where there is none or it is."""
+    pinned: str
+    states: frozenset[str]
+    text: str
+
+
+class ComponentList:
+    """One tab of the list, ready to print."""
+
+    def __init__(self, found: HostComponents, wanted: ComponentFilter, page: str | None) -> None:
+        self.found = found
+        self.filter = wanted
+        self._page = page
+        self._by_path = {model.path: model for model in found.models}
+        self._pins = {path: key for key, path in convert.encoder_pins(found.host).items()}
+
+    @cached_property
+    def page(self) -> Page[ComponentItem]:
+        items = [item for item in map(self._item, self._listed) if self._is_wanted(item)]
+        return Paginator(items, PER_PAGE).get_page(self._page)
+
+    @cached_property
+    def _listed(self) -> list[Component]:
+        """Files of the tab and role, idle chat models left out."""
+        roles = {self.filter.role} if self.filter.role else TABS[self.filter.tab][1]
+        return [
+            file for file in self.found.files if file.role in roles and (self.filter.chat or not self._is_idle(file))
+        ]
+
+    def _is_idle(self, file: Component) -> bool:
+        """A chat model that no image or video model asks for: it is an encoder in theory only."""
+        is_model = file.path in self._by_path and file.role in _CHAT_ROLES
+        return is_model and not any(file.path in known for known in (self._diffusion_uses, self.found.runners_up))
+
+    @cached_property
+    def _diffusion_uses(self) -> frozenset[str]:
+        return frozenset(path for path, uses in self.found.uses.items() if any(use.role in WIRED for use in uses))
+
+    @property
+    def idle_count(self) -> int:
+        """Chat models that are left out."""
+        if self.filter.tab != "encoders" or self.filter.chat:
+            return 0
+        return sum(file.role in _CHAT_ROLES and self._is_idle(file) for file in self.found.files)
+
+    @property
+    def tabs(self) -> list[dict[str, object]]:
+        counts = Counter(file.role for file in self.found.files if self.filter.chat or not self._is_idle(file))
+        tabs = []
+        for slug, (text, roles) in TABS.items():
+            url = ComponentFilter(host=self.filter.host, tab=slug, chat=self.filter.chat).url()
+            count = sum(counts[role] for role in roles)
+            tabs.append({"text": text, "count": count, "url": url, "on": slug == self.filter.tab})
+        return tabs
+
+    @property
+    def roles(self) -> list[tuple[str, str]]:
+        """Roles of the tab that occur, for the filter."""
+        present = {file.role for file in self.found.files} & TABS[self.filter.tab][1]
+        return [(role, text) for role, text in ROLES.items() if role in present] if len(present) > 1 else []
+
+    def _is_wanted(self, item: ComponentItem) -> bool:
+        words = self.filter.q.lower().split()
+        return all(word in item.text for word in words) and self.filter.state in ("", *item.states)
+
+    def _item(self, file: Component) -> ComponentItem:
+        uses = self.found.uses.get(file.path, ())
+        model = self._by_path.get(file.path)
+        folder, _, name = file.path.replace("\\", "/").rpartition("/")
+        key = pin_key(file.role, file.family, file.width)
+        pinned = self._pins.get(file.path, "")
+        entry = convert.core_component(file)
+        return ComponentItem(
+            pk=file.pk,
+            name=name,
+            folder=folder,
+            url=_url(model) if model else "",
+            role=ROLES.get(file.role, file.role),
+            shape=shape_text(entry),
+            evidence=file.recognised_by,
+            size=gib(file.size_bytes),
+            users=_users(uses)[:SHOWN_USERS],
+            more_users=max(len(_users(uses)) - SHOWN_USERS, 0),
+            reasons=self._reasons(file, uses, pinned),
+            pin="" if pinned or not entry.is_offered else key,
+            pinned=pinned,
+            states=self._states(file, uses, pinned),
+            text=" ".join((file.path, file.role, file.family, *(use.model.served_id for use in uses))).lower(),
+        )
+
+    def _states(self, file: Component, uses: Sequence[Use], pinned: str) -> frozenset[str]:
+        lost = self.found.runners_up.get(file.path, ())
+        equals = any(file.path in {entry.path for entry in use.pick.ranking.equals} for use in lost)
+        ambiguous = equals or any(is_ambiguous(use.pick) for use in uses)
+        held = {
+            "used": bool(uses),
+            "unused": not uses,
+            "ambiguous": ambiguous,
+            "pinned": bool(pinned),
+            "withheld": bool(file.withheld),
+            "away": file.away_since is not None,
+        }
+        return frozenset(name for name, holds in held.items() if holds)
+
+    def _reasons(self, file: Component, uses: Sequence[Use], pinned: str) -> list[Line]:
+        lines = []
+        if file.away_since:
+            lines.append(Line("out of reach", "its folder could not be read", "bad", "off"))
+        if pinned:
+            lines.append(Line(f"pinned on the host as {pinned}", shape="lock"))
+        if file.withheld:
+            lines.append(Line("withheld", file.withheld, "", "hidden"))
+        lines += self._choices(uses, pinned)
+        if not uses:
+            lines += self._losses(file)
+        return lines
+
+    def _choices(self, uses: Sequence[Use], pinned: str) -> Iterable[Line]:
+        """Why this one, said once for all models with the same reason."""
+        reasons: dict[str, Use] = {}
+        for use in uses:
+            reasons.setdefault(because_text(use.pick), use)
+        for text, use in reasons.items():
+            if is_ambiguous(use.pick):
+                count = len(use.pick.ranking.equals) + 1
+                yield Line(f"{count} equal candidates", "this one is used: first by path", "warn", "warn")
+            elif not (pinned and use.pick.because == "host-pin"):
+                yield Line(text)
+
+    def _losses(self, file: Component) -> Iterable[Line]:
+        lost = self.found.runners_up.get(file.path, ())
+        for use in {use.pick.path: use for use in lost}.values():
+            winner = use.pick.path.rpartition("/")[2]
+            is_equal = file.path in {entry.path for entry in use.pick.ranking.equals}
+            why = "equal, and first by path" if is_equal else because_text(use.pick)
+            yield Line(f"{winner} is used instead", why, "warn" if is_equal else "", "warn" if is_equal else "dash")
+
+
+def _users(uses: Sequence[Use]) -> list[Link]:
+    """Models without repeats: each name once, with the roles of the file in it where that is not plain."""
+    links: dict[str, Link] = {}
+    for use in uses:
+        links.setdefault(use.model.served_id, Link(use.model.served_id, _url(use.model), WIRED.get(use.role, use.role)))
+    return list(links.values())
+
+
+def _url(model: ModelRef) -> str:
+    return reverse("models:model-files", args=[model.pk])
