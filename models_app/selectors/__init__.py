@@ -1,6 +1,7 @@
 """What pages ask about models, hosts and texts."""
 
 from models_app.selectors.details import ModelDetail, Part, get_row, issues, model_detail
+from models_app.selectors.editing import MOST_CHANGES, Editing, authors, changes, editing_of, get_change, state_at
 from models_app.selectors.fleet import (
     HostCard,
     attention,
@@ -17,7 +18,9 @@ from models_app.selectors.fleet import (
 from models_app.selectors.listing import STATES, ModelFilter, ModelGroup, ModelPage, group_of, model_list
 
 __all__ = [
+    "MOST_CHANGES",
     "STATES",
+    "Editing",
     "HostCard",
     "ModelDetail",
     "ModelFilter",
@@ -25,6 +28,10 @@ __all__ = [
     "ModelPage",
     "Part",
     "attention",
+    "authors",
+    "changes",
+    "editing_of",
+    "get_change",
     "get_revision",
     "get_row",
     "group_of",
@@ -38,5 +45,6 @@ __all__ = [
     "refused_write",
     "revisions",
     "roots",
+    "state_at",
     "troubled_plans",
 ]

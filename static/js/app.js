@@ -189,18 +189,54 @@
     return /^[0-9.]+k$/i.test(plain) ? Number(plain.slice(0, -1)) * 1024 : Number(plain || NaN);
   }
 
+  // A field is one control, or a row of radios of which the first says nothing.
+  function saysSomething(row, field) {
+    const chosen = row.querySelector("input[type=radio]:checked");
+    if (chosen) return chosen.value !== "" && chosen.value !== "inherit";
+    return field.type === "checkbox" ? field.checked : field.value.trim() !== "";
+  }
+
+  function emptyField(row) {
+    const first = row.querySelector("input[type=radio]");
+    if (first) first.checked = true;
+    for (const field of row.querySelectorAll(".form-control, .form-select")) field.value = "";
+    for (const field of row.querySelectorAll("input[type=checkbox]")) field.checked = false;
+  }
+
+  // In the editor a reset empties a field or a group, without leaving the page.
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button[data-clear], button[data-clear-group]");
+    if (!button) return;
+    event.preventDefault();
+    const rows = button.dataset.clear
+      ? [button.closest(".q-f")]
+      : button.closest("fieldset").querySelectorAll(".q-f");
+    rows.forEach(emptyField);
+    const field = rows[0].querySelector("input, select, textarea");
+    if (button.dataset.clear) field.focus();
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    field.dispatchEvent(new Event("change", { bubbles: true }));
+  });
+
+  // Typing a variant's own value chooses it.
+  document.addEventListener("input", (event) => {
+    const row = event.target.closest(".q-f");
+    const own = row && event.target.matches(".q-wide input") && row.querySelector("input[type=radio][value=set]");
+    if (own) own.checked = true;
+  });
+
   // The field itself is never swapped while somebody types in it: its marks follow the slots beside it.
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     const slot = event.detail.elt || event.target;
     if (!slot.id || !slot.id.startsWith("e-")) return;
-    const field = byId("f-" + slot.id.slice(2));
     const row = slot.closest(".q-f");
+    const field = byId("f-" + slot.id.slice(2)) || (row && row.querySelector("input[type=radio]"));
     if (!field || !row) return;
     const bad = slot.querySelector(".q-err") !== null;
     if (bad) field.setAttribute("aria-invalid", "true");
     else field.removeAttribute("aria-invalid");
     row.classList.toggle("bad", bad);
-    row.classList.toggle("set", field.type === "checkbox" ? field.checked : field.value.trim() !== "");
+    row.classList.toggle("set", !field.disabled && saysSomething(row, field));
     for (const pick of row.querySelectorAll("button[data-set]")) {
       pick.setAttribute("aria-pressed", String(Number(pick.dataset.value) === tokens(field.value)));
     }

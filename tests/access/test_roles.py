@@ -19,6 +19,7 @@ READ = [
     "/models/",
     "/models/{model}/",
     "/models/{model}/row/",
+    "/models/{model}/edit/",
     "/models/{model}/files/",
     "/models/{model}/compare/",
     "/components/",
@@ -39,12 +40,16 @@ READ = [
 ]
 ASK = {
     "/models/{model}/forget/": EDITOR,
+    "/models/{model}/reset/": EDITOR,
     "/hosts/local/folders/{root}/remove/": ADMIN,
     "/config/local/{revision}/write/": OPERATOR,
 }
 """Pages that ask before they change something."""
 CHANGE = {
     "/models/{model}/preview/": (VIEWER, {}),
+    "/models/{model}/edit/": (EDITOR, {"version": "0", "threads": "3"}),
+    "/models/{model}/edit/preview/": (VIEWER, {}),
+    "/models/{model}/reset/": (EDITOR, {"version": "0"}),
     "/models/{model}/files/read/": (OPERATOR, {}),
     "/models/{model}/forget/": (EDITOR, {}),
     "/components/{component}/pin/": (EDITOR, {"version": "0"}),

@@ -73,6 +73,18 @@ def resolve_backend(entries: Iterable[BackendEntry], pinned: str, backend_class:
     return next((entry for entry in serving if entry.default), serving[0] if serving else None)
 
 
+_CLASS_ENGINES = {"hf": "vllm", "image": "sd", "video": "sd", "3d": "trellis2"}
+
+
+def engine_of(settings: Settings, override: Override, model_class: str) -> str:
+    """The kind of backend that runs a model class here: the canonical name of the kind."""
+    if model_class not in ("llm", "embedding", "decision"):
+        return _CLASS_ENGINES.get(model_class, model_class)
+    entry = resolve_backend(settings.backends, override.backend, "llm")
+    kind = kind_of(entry.kind) if entry is not None else None
+    return kind.name if kind is not None else "llama"
+
+
 def sibling(executable_path: str, name: str) -> str:
     """`name` in the folder of an executable, the bare name where that path has no folder."""
     cut = max(executable_path.rfind("/"), executable_path.rfind("\\"))

@@ -9,7 +9,7 @@ from gpus_app.core.budget import Budget
 from gpus_app.core.runtimes import ROCM, rocm_verdict
 from models_app.core.catalog import Header, Plan, Row
 from models_app.core.classes.dispatch import unplanned_reason
-from models_app.core.launch.backends import executable, kind_of, resolve_backend
+from models_app.core.launch.backends import engine_of, executable
 from models_app.core.planning.context_curve import ContextCurve, context_curve
 from models_app.core.planning.table import model_table
 from models_app.core.plans.llm import Headers, Model, place_profile, plan_profile
@@ -85,7 +85,7 @@ def profiled(
         id=row.id,
         architecture=header.architecture,
         projector_path=row.mmproj_path,
-        engine=_engine(settings, override),
+        engine=engine_of(settings, override, "llm"),
     )
     return model, profile_set(identity, override, settings)
 
@@ -102,15 +102,8 @@ def skip_reason(row: Row, header: Header | None, settings: Settings, override: O
         return f"incomplete: part {parts} of {row.shard_count} is not on disk"
     if header is None:
         return row.class_reason or "its header can't be read"
-    engine = _engine(settings, override)
+    engine = engine_of(settings, override, "llm")
     return "" if engine == "llama" else f"not planned yet: llm on {engine}"
-
-
-def _engine(settings: Settings, override: Override) -> str:
-    """The kind of engine that runs chat models here."""
-    entry = resolve_backend(settings.backends, override.backend, "llm")
-    kind = kind_of(entry.kind) if entry is not None else None
-    return kind.name if kind is not None else "llama"
 
 
 def _on_its_runtime(budget: Budget, settings: Settings, override: Override) -> Budget:

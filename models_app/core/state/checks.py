@@ -12,6 +12,8 @@ from models_app.core.state.overrides import is_none
 ROPE_FACTOR = 8
 """With RoPE scaling a window may be this many times the trained one (web.md 5.5)."""
 _SHORTEST_WINDOW = 4096
+_MOST_GIB = 65_536
+"""Far above any machine; what is merely above this one's capacity is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ def bounded(field: Field, limits: Limits) -> Field:
         return replace(field, minimum=shortest, maximum=limits.ceiling_tokens)
     if field.limit == "layers" and limits.block_count:
         return replace(field, maximum=limits.block_count)
+    if field.limit == "capacity":
+        return replace(field, maximum=_MOST_GIB)
     if field.key == "mainGpu" and limits.device_count:
         return replace(field, maximum=limits.device_count - 1)
     return field

@@ -1,0 +1,143 @@
+"""What the editor of a model starts from: what is pinned, what bounds it, and its history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
+
+from models_app.core.fields import Field
+from models_app.core.fields.groups import model_fields, takes_arguments, variant_fields
+from models_app.core.launch.backends import engine_of, kind_classes
+from models_app.core.launch.locks import locked_fields
+from models_app.core.launch.ownership import custom_text, text_of
+from models_app.core.launch.pins import read_pins
+from models_app.core.plans.chosen import chosen_values
+from models_app.core.settings import Override, Variant
+from models_app.core.state.checks import Limits
+from models_app.core.state.overrides import is_none
+from models_app.models import Change, Row
+from models_app.selectors.details import ModelDetail, model_detail
+from models_app.services.editing import Pinned, pinned, rules_of
+from models_app.services.planning import HostFacts, Preview, host_facts, preview_plan
+from quartermaster_site.errors import NotFound
+
+MOST_CHANGES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Editing:
+    """One model as its editor sees it. `plan` is what is stored now, planned."""
+
+    detail: ModelDetail
+    facts: HostFacts
+    pinned: Pinned
+    plan: Preview
+    engine: str
+
+    @property
+    def row(self) -> Row:
+        return self.detail.row
+
+    @property
+    def is_moe(self) -> bool | None:
+        return self.detail.header.is_moe if self.detail.header else None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The form's fields; which backend only where there is a choice."""
+        found = model_fields(self.row.model_class, self.engine)
+        if self.backends or self.pinned.override.backend:
+            return found
+        return tuple(field for field in found if field.key != "backend")
+
+    @property
+    def takes_arguments(self) -> bool:
+        return takes_arguments(self.row.model_class, self.engine)
+
+    @property
+    def locked(self) -> dict[str, str]:
+        """Fields that the model's launch text owns."""
+        return self._locks(custom_text(self.pinned.override))
+
+    def variant_fields(self, name: str) -> tuple[Field, ...]:
+        return variant_fields(self.row.model_class, self.engine, vision=name.lower() == "vision")
+
+    def variant_locked(self, variant: Variant) -> dict[str, str]:
+        """Fields that a variant's text owns: its own, or the one that it inherits."""
+        own = text_of(variant)
+        if not own.strip():
+            return self.locked
+        return {} if is_none(own) else self._locks(own)
+
+    def _locks(self, text: str) -> dict[str, str]:
+        return locked_fields(text, self.engine, is_moe=self.is_moe, rules=rules_of(self.row))
+
+    def limits(self, inherited_rope: str = "") -> Limits:
+        """What bounds the fields; `inherited_rope` is the RoPE scaling that holds where a form says nothing."""
+        header = self.detail.header
+        return Limits(
+            trained_tokens=header.context_length if header else 0,
+            block_count=header.block_count if header else 0,
+            device_count=len(self.facts.budget.device_bytes),
+            is_moe=bool(self.is_moe),
+            rope_scaling=read_pins(custom_text(self.pinned.override)).rope_scaling or inherited_rope,
+        )
+
+    @property
+    def backends(self) -> tuple[tuple[str, str], ...]:
+        """(id, name) of the registered backends that may run the model's class."""
+        wanted = {"llama": "llm", "vllm": "llm", "sd": "image"}.get(self.engine, self.row.model_class)
+        return tuple(
+            (entry.id, f"{entry.name or entry.path} ({entry.kind})")
+            for entry in self.facts.settings.backends
+            if wanted in kind_classes(entry.kind)
+        )
+
+    def automatic(self) -> Mapping[str, Any]:
+        """What holds for a field that nobody sets: for those that are set, what would hold without any."""
+        stored = chosen_values(self.plan.base, self.facts.settings)
+        fields = self.pinned.fields
+        if not fields:
+            return stored
+        bare = preview_plan(row=self.row, override=Override(), facts=self.facts)
+        free = chosen_values(bare.base, self.facts.settings)
+        return {**stored, **{key: free[key] for key in fields if key in free}}
+
+
+def editing_of(row: Row) -> Editing:
+    """The editor's view of a row."""
+    facts = host_facts(row.host, row.path)
+    held = pinned(row, facts)
+    engine = engine_of(facts.settings, held.override, row.model_class)
+    plan = preview_plan(row=row, override=held.override, facts=facts)
+    return Editing(model_detail(row), facts, held, plan, engine)
+
+
+def changes(row: Row) -> QuerySet[Change]:
+    """Everything that was changed for a model and its variants, the newest first."""
+    return Change.objects.filter(host=row.host, match=row.path, quant="")
+
+
+def get_change(row: Row, pk: int) -> Change:
+    found = changes(row).filter(pk=pk).first()
+    if found is None:
+        raise NotFound("There is no such change.")
+    return found
+
+
+def state_at(row: Row, version: int, variant: str = "") -> dict[str, Any] | None:
+    """The fields as a save of that version left them; None where nothing was stored under it."""
+    found = changes(row).filter(variant=variant, version=version).first()
+    return dict(found.after) if found else None
+
+
+def authors(found: Sequence[Change]) -> dict[str, tuple[str, Any]]:
+    """Key -> (who, when) of the last change of each field; the newest change first."""
+    last: dict[str, tuple[str, Any]] = {}
+    for change in found:
+        for key in change.changes:
+            last.setdefault(key, (change.actor, change.at))
+    return last

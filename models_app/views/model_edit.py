@@ -1,0 +1,185 @@
+"""The Settings tab of a model: what is pinned, with a live preview; saved under a version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from models_app import selectors, services
+from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
+from models_app.pages.editor_conflict import EditorConflict, editor_conflict
+from models_app.pages.editor_page import Facts, control_groups
+from models_app.pages.host_page import machine_of
+from models_app.pages.model_head import model_head, model_notes
+from models_app.pages.plan_panel import PlanPanel, plan_panel
+from models_app.selectors import Editing
+from models_app.services import Preview
+from models_app.views.model_detail import PREVIEWS
+from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.permissions import Level, may, needs, require
+from quartermaster_site.errors import Busy, EditConflict, Refused
+from quartermaster_site.figures import ago
+from quartermaster_site.http import Request, go_to, page, wants_fragment
+
+SAVED = "Saved. The models of this host are planned again."
+UNCHANGED = "Nothing has changed, so nothing was saved."
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.VIEW)
+def model_edit(request: Request, pk: int) -> HttpResponse:
+    """The form as it is stored; a POST saves it."""
+    editing = selectors.editing_of(selectors.get_row(pk))
+    if request.method != "POST":
+        return _page(request, editing, _stored_form(editing))
+    require(request.user, Level.EDIT)
+    form = _posted_form(request, editing)
+    if form.errors:
+        return _page(request, editing, form, status=422)
+    try:
+        saved = services.save_override(
+            row=editing.row, values=form.values, version=form.version, actor=actor_of(request)
+        )
+    except Refused as error:
+        return _page(request, editing, form.with_refusal(error.fields), status=422)
+    except EditConflict as error:
+        original = selectors.state_at(editing.row, form.version)
+        if original is None and form.version == 0:
+            original = {}
+        conflict = editor_conflict(form, error, original)
+        return _page(request, editing, form.with_version(error.version), status=409, conflict=conflict)
+    changed = saved is not None and saved.version != form.version
+    messages.success(request, SAVED if changed else UNCHANGED)
+    if request.POST.get("intent") == "review":
+        return go_to(request, reverse("models:config-show", args=[editing.row.host.slug]))
+    return go_to(request, reverse("models:model-edit", args=[pk]))
+
+
+@require_POST
+@needs(Level.VIEW)
+def model_edit_preview(request: Request, pk: int) -> HttpResponse:
+    """What the form would give. htmx gets the panel and the slots beside the fields; nobody's rows change."""
+    check_rate(request)
+    editing = selectors.editing_of(selectors.get_row(pk))
+    form = _posted_form(request, editing)
+    if not wants_fragment(request):
+        return _page(request, editing, form, status=422 if form.errors else 200)
+    context: dict[str, Any] = {"groups": control_groups(form, _facts(editing)), "form": form}
+    if form.errors:
+        response = page(request, "models/model_edit.html#refused", context, status=422)
+        response["HX-Reswap"] = "none"
+    else:
+        context["panel"] = panel_of(editing, preview_of(editing, form))
+        response = page(request, "models/model_edit.html#preview", context)
+    return with_sequence(request, response)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.EDIT)
+def model_reset(request: Request, pk: int) -> HttpResponse:
+    """Asks first: GET lists what would be cleared, POST clears it."""
+    editing = selectors.editing_of(selectors.get_row(pk))
+    if request.method == "POST":
+        services.reset_override(row=editing.row, version=posted_version(request.POST), actor=actor_of(request))
+        messages.success(request, "All settings of this model are automatic again.")
+        return go_to(request, reverse("models:model-edit", args=[pk]))
+    fields = {**{row.key: row.label for row in editing.fields}, "customArgs": "Custom launch arguments"}
+    cleared = [fields.get(key, key) for key in editing.pinned.fields]
+    context = {"row": editing.row, "cleared": cleared, "version": editing.pinned.version}
+    return page(request, "models/model_reset.html", context)
+
+
+def check_rate(request: Request) -> None:
+    """Raises Busy where a session previews too often (web.md 3.9)."""
+    wait = PREVIEWS.wait_seconds(request.session.session_key or request.user.get_username())
+    if wait:
+        raise Busy("Too many previews at once.", wait_seconds=max(1, round(wait)))
+
+
+def with_sequence(request: Request, response: HttpResponse) -> HttpResponse:
+    """The answer with the number of the form that it is for: a browser drops an older one."""
+    sequence = request.POST.get("seq", "")
+    response["X-Sequence"] = sequence if sequence.isascii() and sequence.isdigit() and len(sequence) < 16 else "0"
+    return response
+
+
+def preview_of(editing: Editing, form: EditorForm) -> Preview:
+    """The plans under a valid form."""
+    override = services.edited(editing.row, editing.pinned.override, form.values, editing.is_moe)
+    return services.preview_plan(row=editing.row, override=override, facts=editing.facts)
+
+
+def panel_of(editing: Editing, preview: Preview) -> PlanPanel:
+    blocks = preview.header.block_count if preview.header else 0
+    machine = machine_of(preview.budget, editing.row.host.ram_total_bytes)
+    return plan_panel(preview.base, machine, block_count=blocks)
+
+
+def _stored_form(editing: Editing) -> EditorForm:
+    fields = editing.pinned.fields
+    return EditorForm(
+        fields=editing.fields,
+        limits=editing.limits(),
+        stored=fields,
+        version=editing.pinned.version,
+        typed=stored_texts(editing.fields, fields),
+        locked=editing.locked,
+    )
+
+
+def _posted_form(request: Request, editing: Editing) -> EditorForm:
+    fields = editing.pinned.fields
+    return EditorForm(
+        fields=editing.fields,
+        limits=editing.limits(),
+        stored=fields,
+        version=posted_version(request.POST),
+        typed=posted_texts(editing.fields, request.POST, fields),
+        locked=editing.locked,
+    )
+
+
+def _facts(editing: Editing) -> Facts:
+    changes = list(selectors.changes(editing.row).filter(variant="")[: selectors.MOST_CHANGES])
+    now = timezone.now()
+    pattern = editing.pinned.pattern
+    return Facts(
+        settings=editing.facts.settings,
+        automatic=editing.automatic(),
+        authors={key: f"{who}, {ago(at, now)}" for key, (who, at) in selectors.authors(changes).items()},
+        source=f"pattern {pattern}" if pattern else "this model",
+        backends=editing.backends,
+    )
+
+
+def _page(
+    request: Request, editing: Editing, form: EditorForm, *, status: int = 200, conflict: EditorConflict | None = None
+) -> HttpResponse:
+    preview = editing.plan if form.errors or not form.touched else preview_of(editing, form)
+    context = {
+        "head": model_head(editing.detail, "models:model-edit"),
+        "notes": model_notes(editing.detail),
+        "tabs": tab_counts(editing),
+        "form": form,
+        "groups": control_groups(form, _facts(editing)),
+        "panel": panel_of(editing, preview),
+        "planned": preview.base.placement is not None,
+        "pattern": editing.pinned.pattern,
+        "may_edit": may(request.user, Level.EDIT),
+        "conflict": conflict,
+    }
+    return page(request, "models/model_edit.html", context, status=status)
+
+
+def tab_counts(editing: Editing) -> dict[str, int]:
+    """The figures beside the names of the tabs."""
+    return {
+        "set": len(editing.pinned.fields),
+        "variants": len(editing.pinned.override.variants),
+        "changes": selectors.changes(editing.row).count(),
+    }
