@@ -7,9 +7,11 @@ temporary folder. A file that is no message (damaged by a power cut, say) is dro
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
+import stat
 import uuid
 from pathlib import Path
 from queue import Empty
@@ -19,18 +21,35 @@ from typing import Any
 from kombu.transport import TRANSPORT_ALIASES, filesystem
 
 log = logging.getLogger(__name__)
-FOLDERS = ("queue", "taken", "control")
+FOLDERS = ("queue", "taken")
+MAX_MESSAGE_BYTES = 128 << 20
+"""The largest we send is a config file of 16 MiB, written as text within text."""
 
 
 class Channel(filesystem.Channel):
-    """A channel whose messages are written under another name first."""
+    """A channel whose messages are written under another name first.
+
+    Every queue has an exchange and a key of its own name (`celery._queue`), so nothing is kept about bindings: kombu's
+    files for them are empty for a moment when they are made, for good after a crash or on a full disk, and then no
+    process can send or receive.
+    """
+
+    def get_table(self, exchange: str) -> list[Any]:
+        return [filesystem.exchange_queue_t(exchange, "", exchange)]
+
+    def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
+        """Nothing to note down."""
 
     def _put(self, queue: str, payload: Any, **kwargs: Any) -> None:  # type: ignore[override]
         folder = Path(self.data_folder_out)
         name = f"{round(monotonic() * 1000):013d}_{uuid.uuid4()}.{queue}.msg"
         draft = folder / f"{uuid.uuid4()}.draft"
-        draft.write_bytes(json.dumps(payload).encode())
-        os.replace(draft, folder / name)
+        try:
+            draft.write_bytes(json.dumps(payload).encode())
+            os.replace(draft, folder / name)
+        except OSError:  # half a message on a full disk would be there for good
+            draft.unlink(missing_ok=True)
+            raise
 
     def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
         """The oldest message of a queue; raises Empty."""
@@ -51,11 +70,16 @@ class Channel(filesystem.Channel):
         taken = Path(self.processed_folder) / name
         try:
             os.replace(Path(self.data_folder_in) / name, taken)
-            data = taken.read_bytes()
-            taken.unlink()
-        except FileNotFoundError:
+        except OSError:  # gone, or a folder in the way of the move
             return None
-        return data
+        try:
+            return _content(taken)
+        except OSError as error:
+            log.warning("%s cannot be read: %s", name, error)
+            return b""
+        finally:
+            with contextlib.suppress(OSError):  # a folder stays among those taken, where nobody looks
+                taken.unlink()
 
     def _read(self, data: bytes) -> dict[str, Any] | None:
         """The message as kombu wants it; None for anything else."""
@@ -66,6 +90,14 @@ class Channel(filesystem.Channel):
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         return payload if known else None
+
+
+def _content(taken: Path) -> bytes:
+    """The bytes of a plain file of credible size; none for a folder, a pipe, a link or 130 MB of anything."""
+    status = taken.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_MESSAGE_BYTES:
+        return b""
+    return taken.read_bytes()
 
 
 class Transport(filesystem.Transport):

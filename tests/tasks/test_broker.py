@@ -5,7 +5,9 @@ kombu remembers bindings for the whole process: every test has a queue of its ow
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import stat
 import tempfile
@@ -96,6 +98,24 @@ def test_a_file_that_is_no_message_is_dropped_and_the_next_one_arrives(options, 
     assert not list((tmp_path / "broker" / "taken").iterdir())
 
 
+def test_what_is_no_plain_file_is_dropped_unread(options, tmp_path, monkeypatch):
+    """A pipe would be waited for without end, and reading a folder would end the worker."""
+    monkeypatch.setattr(broker, "MAX_MESSAGE_BYTES", 10_000)
+    folder = tmp_path / "broker" / "queue"
+    with Connection("filesystem://localhost//", transport_options=options) as connection:
+        queue = connection.SimpleQueue("odd")
+        (folder / "0000000000000_folder.odd.msg").mkdir()
+        (folder / "0000000000001_dangling.odd.msg").symlink_to(tmp_path / "nowhere")
+        (folder / "0000000000002_link.odd.msg").symlink_to("/dev/zero")
+        os.mkfifo(folder / "0000000000003_pipe.odd.msg")
+        (folder / "0000000000004_large.odd.msg").write_bytes(b" " * 10_001)
+        queue.put({"number": 7})
+        message = queue.get(timeout=3)
+        message.ack()
+        assert message.payload == {"number": 7}
+    assert not list(folder.iterdir())
+
+
 @pytest.mark.parametrize("name", ["queue", "taken"])
 def test_a_removed_folder_is_made_again(options, tmp_path, name):
     with Connection("filesystem://localhost//", transport_options=options) as connection:
@@ -106,6 +126,28 @@ def test_a_removed_folder_is_made_again(options, tmp_path, name):
         queue.put({"number": 8})
         assert queue.get(timeout=3).payload == {"number": 8}
     assert stat.S_IMODE((tmp_path / "broker" / name).stat().st_mode) == 0o700
+
+
+def test_a_message_that_cannot_be_written_leaves_nothing(options, tmp_path, monkeypatch):
+    def full(source, target):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Connection("filesystem://localhost//", transport_options=options) as connection:
+        queue = connection.SimpleQueue("full")
+        monkeypatch.setattr(os, "replace", full)
+        with pytest.raises(OSError, match="No space left"):
+            queue.put({"number": 1})
+    assert not list((tmp_path / "broker" / "queue").iterdir())
+
+
+def test_there_are_no_files_about_bindings(options, tmp_path):
+    """An empty one, left by a crash, would stop every process."""
+    (tmp_path / "broker" / "control").mkdir(exist_ok=True)
+    (tmp_path / "broker" / "control" / "bound.exchange").write_bytes(b"")
+    with Connection("filesystem://localhost//", transport_options=options) as connection:
+        queue = connection.SimpleQueue("bound")
+        queue.put({"number": 10})
+        assert queue.get(timeout=3).payload == {"number": 10}
 
 
 def test_messages_stay_out_of_the_temporary_folder(options, tmp_path, monkeypatch):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
+import uuid
 
 import pytest
 
@@ -100,3 +103,39 @@ def test_a_cancel_half_way_keeps_what_was_found(host, host_worker, tmp_path, mak
     assert 0 < job.done < 4001
     assert 0 < Row.objects.count() < 4001
     assert host.roots.get().state == "partial"
+
+
+def _message(queue, headers, body):
+    """A message file as kombu writes it, with whatever somebody put into it."""
+    delivery = {"exchange": queue, "routing_key": queue}
+    return json.dumps(
+        {
+            "body": base64.b64encode(body.encode()).decode(),
+            "content-type": "application/json",
+            "content-encoding": "utf-8",
+            "headers": headers,
+            "properties": {"delivery_tag": str(uuid.uuid4()), "delivery_info": delivery, "body_encoding": "base64"},
+        }
+    )
+
+
+def test_messages_that_are_no_tasks_do_not_end_the_worker(host, host_worker, data_dir, tmp_path):
+    """Celery ends at each of these, and again at its next start."""
+    task = "models_app.host_tasks.scan_folders"
+    poison = (
+        ({"task": "no.such.task"}, "[[], {}, {}]"),
+        ({"task": ["x"], "id": "1"}, "[[], {}, {}]"),
+        ({"task": task, "id": "1"}, '"seven"'),
+        ({"task": task, "id": "1", "eta": "soon"}, "[[], {}, {}]"),
+        ({"task": task, "id": "1", "timelimit": "x"}, "[[], {}, {}]"),
+        ({}, "{}"),
+    )
+    for number, (headers, body) in enumerate(poison):
+        name = f"{number:013d}_{uuid.uuid4()}.host.local.msg"
+        (data_dir / "broker" / "queue" / name).write_text(_message("host.local", headers, body))
+    register_root(host=host, path=str(tmp_path), actor=Actor())
+    job = start_scan(host=host, actor=Actor()).job
+    drain(app, finished(job), 30)
+    job.refresh_from_db()
+    assert job.state == State.SUCCEEDED
+    assert host_worker.read_text().count("dropped a message") >= 3
