@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db.models import QuerySet
 
+from gpus_app import watch_settings
 from gpus_app.core.budget import (
     PLACEHOLDER_RAM_GIB,
     Budget,
@@ -19,6 +20,7 @@ from gpus_app.core.readings import DeviceReading, MemoryReading
 from gpus_app.core.units import GIB, to_gib
 from gpus_app.memory_settings import DEFAULT_OVERHEAD_GIB, DEFAULT_TTL_SECONDS, SECTION, MemorySettings
 from gpus_app.models import Device, Host, HostSetting
+from gpus_app.watch_settings import WatchSettings
 from quartermaster_site.errors import NotFound
 
 
@@ -114,4 +116,16 @@ def memory_settings(host: Host) -> MemorySettings:
         target_in_use_gib=target_vram_gib(host),
         ram_in_use_gib=ram_limit_gib(host),
         device_count=len(devices),
+    )
+
+
+def watch_settings_of(host: Host) -> WatchSettings:
+    """The watching section."""
+    row = section(host, watch_settings.SECTION)
+    return WatchSettings(
+        seconds=watch_settings.seconds_of(row.values),
+        is_set=bool(row.values),
+        version=row.version,
+        changed_by=str(row.changed_by or ""),
+        changed_at=row.changed_at if row.version else None,
     )

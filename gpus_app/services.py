@@ -11,8 +11,9 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from gpus_app import memory_settings, selectors
+from gpus_app import memory_settings, selectors, watch_settings
 from gpus_app.models import Backend, Dialect, Host, HostSetting, OsFamily
+from gpus_app.signals import host_seen
 from quartermaster_site import env
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.models import AuditEntry
@@ -54,11 +55,31 @@ def save_memory_settings(*, host: Host, values: Mapping[str, Any], version: int,
     require(actor.user, Level.EDIT)
     wanted = memory_settings.cleaned(values)
     with transaction.atomic():
+        row, changed = _save_section(host, memory_settings.SECTION, wanted, version, actor)
+        if changed:
+            request_plan(host=host, actor=actor)
+    return row
+
+
+def save_watch_settings(*, host: Host, seconds: int | None, version: int, actor: Actor) -> HostSetting:
+    """How often the host looks at its folders: None for the default, 0 for never.
+
+    Raises Refused with a message for the field, EditConflict when somebody saved meanwhile.
+    """
+    require(actor.user, Level.MANAGE)
+    return _save_section(host, watch_settings.SECTION, watch_settings.cleaned(seconds), version, actor)[0]
+
+
+def _save_section(
+    host: Host, section: str, wanted: dict[str, Any], version: int, actor: Actor
+) -> tuple[HostSetting, bool]:
+    """The row of a settings section with `wanted` as its values, and whether that changed anything."""
+    with transaction.atomic():
         Host.objects.select_for_update().get(pk=host.pk)
-        row = HostSetting.objects.filter(host=host, section=memory_settings.SECTION).first()
-        row = row or HostSetting(host=host, section=memory_settings.SECTION)
+        row = HostSetting.objects.filter(host=host, section=section).first()
+        row = row or HostSetting(host=host, section=section)
         if wanted == row.values:
-            return row
+            return row, False
         if row.version != version:
             who = str(row.changed_by or "somebody")
             raise EditConflict(
@@ -72,9 +93,8 @@ def save_memory_settings(*, host: Host, values: Mapping[str, Any], version: int,
         row.values, row.version = wanted, version + 1
         row.changed_by, row.changed_at = actor.user, timezone.now()
         row.save()
-        record(actor, "settings.memory", subject=row, label=host.name, host_slug=host.slug, changes=changes)
-        request_plan(host=host, actor=actor)
-    return row
+        record(actor, f"settings.{section}", subject=row, label=host.name, host_slug=host.slug, changes=changes)
+    return row, True
 
 
 def request_plan(*, host: Host, actor: Actor, parent: Job | None = None) -> Started | None:
@@ -197,5 +217,8 @@ def note_heartbeat(*, slug: str, worker: str, version: str, sent_at: float) -> N
         clock_skew_seconds=round(now.timestamp() - sent_at, 1),
     )
     host = selectors.hosts().filter(slug=slug).first()
-    if host and host.probed_at is None and not host.jobs.filter(kind="probe_devices").exists():
+    if host is None:
+        return
+    if host.probed_at is None and not host.jobs.filter(kind="probe_devices").exists():
         start_probe(host=host, actor=Actor())
+    host_seen.send(sender=Host, host=host)

@@ -9,3 +9,6 @@ class ModelsConfig(AppConfig):
     name = "models_app"
     label = "models_app"
     verbose_name = "Models"
+
+    def ready(self) -> None:
+        from models_app.services import watching  # noqa: F401  connects it to heartbeats

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from models_app import browsing, scanning, target_file
+from models_app import browsing, folder_events, scanning, target_file, watching
 from models_app.core.discovery.roots import Root
 from models_app.core.readers.cache import HeaderCache
 from quartermaster_site import env
+from quartermaster_site.celery import app
+from quartermaster_site.jobs.dispatch import CONTROL_QUEUE, send
 from quartermaster_site.jobs.host_tasks import host_task
 from quartermaster_site.jobs.reporting import Reporter
 
@@ -26,16 +28,31 @@ def open_cache() -> HeaderCache:
 def scan_folders(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
     """Everything below the roots of `inputs`: {"roots": [[path, category]], "known": {path: [size, mtime, parser]}}.
 
-    The files of "fresh" are read again even when nothing about them has changed.
+    The files of "fresh" are read again even when nothing about them has changed; "seen" is the fingerprint of the
+    listing that is stored.
     """
     roots = [Root(path, category) for path, category in inputs["roots"]]
     cache = open_cache()
     try:
         if inputs.get("fresh"):
             cache.forget(inputs["fresh"])
-        return scanning.Scan(report, cache, PLATFORM, inputs.get("known", {})).run(roots)
+        scan = scanning.Scan(report, cache, PLATFORM, inputs.get("known", {}), inputs.get("seen", ""))
+        return scan.run(roots)
     finally:
         cache.close()
+
+
+@app.task(name="models_app.host_tasks.look_at_folders")  # type: ignore[untyped-decorator]
+def look_at_folders(slug: str, token: str, roots: list[list[str]], seen: str) -> None:
+    """Say whether these folders are still as the control side has them. No job: there may be nothing to tell."""
+    if env.role() in ("host", "all"):
+        folder_events.follow(
+            [path for path, _ in roots], lambda: send("models_app.tasks.folders_stir", CONTROL_QUEUE, slug=slug)
+        )
+    wanted = [Root(path, category) for path, category in roots]
+    answer = watching.look(wanted, seen, platform=PLATFORM, should_stop=folder_events.is_over)
+    if answer is not None:
+        send("models_app.tasks.folders_looked_at", CONTROL_QUEUE, slug=slug, token=token, answer=answer)
 
 
 @host_task("models_app.host_tasks.browse_folder")

@@ -13,6 +13,7 @@ from models_app.component_rows import Component as Component
 from models_app.pins import Change as Change
 from models_app.pins import Override as Override
 from models_app.pins import Variant as Variant
+from models_app.watch_rows import FolderWatch as FolderWatch
 from quartermaster_site.jobs.models import Job
 
 

@@ -33,7 +33,8 @@ class ScanReceiver(Receiver):
         if host is None:
             return {}
         summary = results.finish_scan(job=job, data=data, partial=partial)
-        transaction.on_commit(lambda: request_plan(host=host, actor=Actor(user=job.started_by), parent=job))
+        if not summary["unchanged"]:
+            transaction.on_commit(lambda: request_plan(host=host, actor=Actor(user=job.started_by), parent=job))
         return summary
 
 

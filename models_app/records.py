@@ -27,11 +27,12 @@ _TEXT_LIMITS = {
 }
 _PATHS = frozenset({"path", "mmproj", "full_path", "root", "draft_path", "mmproj_path", "codec_path"})
 LEVELS = ("info", "warning", "error")
+_ROW_FIELDS = tuple(item.name for item in fields(Row))
 
 
 def row_to_json(row: Row) -> dict[str, Any]:
     """Every field of a row; shards as [path, size, mtime, real path]."""
-    data = asdict(row)
+    data: dict[str, Any] = {name: getattr(row, name) for name in _ROW_FIELDS}
     data["shards"] = [[item.path, item.size_bytes, item.mtime_ns, item.real_path] for item in row.shards]
     data["missing_shards"] = list(row.missing_shards)
     return data

@@ -1,7 +1,9 @@
 """A scan of this machine's folders: list, read headers, discover, and report as it goes. Imports no Django.
 
-Headers that the control side already has (same path, size, time and parser) are read from this worker's own cache and
-not sent again. A file that cannot be read is a finding; the rest of the scan goes on.
+When everything is listed as the control side has it, nothing is read at all. Headers that it already has (same path,
+size, time and parser) are read from this worker's own cache and not sent again. A file that cannot be read is a
+finding; the rest of the scan goes on. Of a header only what discovery asks for is kept: memory hardly grows with the
+number of files.
 """
 
 from __future__ import annotations
@@ -9,11 +11,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from models_app import records
-from models_app.core.catalog import Finding, Header
+from models_app import records, watching
+from models_app.core.catalog import Finding, Header, WeightTable
 from models_app.core.components.scan import Survey, survey
 from models_app.core.discovery.inventory import Inventory, discover, reader_of
 from models_app.core.discovery.listing import Listing
@@ -35,20 +37,27 @@ MAX_NOTES = 2000
 _INTERIM_SECONDS = 3.0
 _INTERIM_SHARE = 20
 """Interim results may take a twentieth of the time."""
+_TRANSIENT = ("unreadable", "changed")
+"""Errors that may be gone the next time although the file has not changed."""
+_NO_WEIGHTS = WeightTable()
 
 
 @dataclass
 class Scan:
-    """One scan. `known` is path -> [size, mtime_ns, parser version] of what the control side has."""
+    """One scan. `known` is path -> [size, mtime_ns, parser version] of what the control side has.
+
+    `seen` is the fingerprint of the last listing of which it has everything, "" when it wants everything anyway.
+    """
 
     report: Reporter
     cache: HeaderCache
     platform: str
     known: Mapping[str, Any]
+    seen: str = ""
     clock: Callable[[], float] = time.monotonic
     results: dict[str, Header | HeaderError] = field(default_factory=dict)
     _unsent: list[dict[str, Any]] = field(default_factory=list)
-    _sent_rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _sent_rows: dict[str, int] = field(default_factory=dict)
     _interim_at: float = 0.0
 
     def run(self, roots: Iterable[Root]) -> dict[str, Any]:
@@ -59,6 +68,12 @@ class Scan:
         )
         if listing.stopped:
             raise Cancelled(self._summary(listing, wanted, Inventory((), (), ())))
+        watching.remember(listing)
+        if watching.fingerprint_of(listing) == self.seen:
+            return self._summary(listing, wanted, Inventory((), (), ())) | {"unchanged": True}
+        return self._look_inside(listing, wanted)
+
+    def _look_inside(self, listing: Listing, wanted: tuple[Root, ...]) -> dict[str, Any]:
         selection = select(listing)
         candidates = selection.candidates
         self._interim_at = self.clock() + _INTERIM_SECONDS
@@ -76,7 +91,7 @@ class Scan:
             self.report.progress("Reading components", number, len(others), unit="files", current=file.path)
             if self.report.is_cancelled():
                 raise Cancelled(self._summary(listing, wanted, self._discover(listing, only_read=True)))
-            self.results[file.path] = read_component(file.path, self.cache)
+            self._keep(file.path, read_component(file.path, self.cache))
         self.report.progress("Pairing files", len(candidates), len(candidates), unit="files")
         inventory = self._discover(listing, only_read=False)
         found = survey(selection, reader_of(self.results))
@@ -89,7 +104,7 @@ class Scan:
 
     def _read(self, candidate: Candidate) -> None:
         result = read_candidate(candidate, self.cache)
-        self.results[candidate.path] = result
+        self._keep(candidate.path, result)
         stamp = [candidate.size_bytes, candidate.mtime_ns, PARSER_VERSION]
         if isinstance(result, HeaderError):
             self.report.warnings += 1
@@ -99,6 +114,10 @@ class Scan:
         self._unsent.append(header_record(candidate, result))
         if len(self._unsent) >= HEADERS_PER_BATCH:
             self._send_headers()
+
+    def _keep(self, path: str, result: Header | HeaderError) -> None:
+        """The table of weights is most of a header, and only planning asks for it."""
+        self.results[path] = result if isinstance(result, HeaderError) else replace(result, weights=_NO_WEIGHTS)
 
     def _send_headers(self) -> None:
         if self._unsent:
@@ -118,11 +137,15 @@ class Scan:
     def _discover(self, listing: Listing, *, only_read: bool) -> Inventory:
         """Rows of what has been read, sent as far as they are new or changed."""
         inventory = discover(listing, reader_of(self.results))
-        rows = [records.row_to_json(row) for row in inventory.rows if not only_read or self._is_known(row.full_path)]
-        fresh = [row for row in rows if self._sent_rows.get(row["full_path"]) != row]
+        fresh = [
+            row
+            for row in inventory.rows
+            if not (only_read and not self._is_known(row.full_path)) and self._sent_rows.get(row.full_path) != hash(row)
+        ]
         for start in range(0, len(fresh), ROWS_PER_BATCH):
-            self.report.batch({"rows": fresh[start : start + ROWS_PER_BATCH]})
-        self._sent_rows.update({row["full_path"]: row for row in fresh})
+            part = fresh[start : start + ROWS_PER_BATCH]
+            self.report.batch({"rows": [records.row_to_json(row) for row in part]})
+            self._sent_rows.update({row.full_path: hash(row) for row in part})
         return inventory
 
     def _is_known(self, path: str) -> bool:
@@ -149,6 +172,10 @@ class Scan:
             "seen": listing.seen_count,
             "models": len(inventory.rows),
             "dropped": len(inventory.dropped),
+            "fingerprint": watching.fingerprint_of(listing),
+            "transient": sum(
+                isinstance(result, HeaderError) and result.code in _TRANSIENT for result in self.results.values()
+            ),
         }
 
 

@@ -1,13 +1,40 @@
-"""Control-queue tasks about models: an id in, a service called, the outcome on the job's row."""
+"""Control-queue tasks about models: planning, and what hosts say about their folders."""
 
 from __future__ import annotations
 
+import logging
+from typing import Any
+
+from models_app.services import watching
 from models_app.services.building import build_candidate
 from quartermaster_site.celery import app
-from quartermaster_site.jobs import control
+from quartermaster_site.errors import NotFound
+from quartermaster_site.jobs import control, untrusted
+
+log = logging.getLogger(__name__)
 
 
 @app.task(name="models_app.tasks.plan_host")  # type: ignore[untyped-decorator]
 def plan_host(job: int) -> None:
     """Plan a host's models and keep the text."""
     control.run(job, lambda row, report: build_candidate(job=row, report=report))
+
+
+@app.task(name="models_app.tasks.folders_looked_at")  # type: ignore[untyped-decorator]
+def folders_looked_at(slug: Any, token: Any, answer: Any) -> None:
+    """A host has looked at its folders; what it says is untrusted."""
+    try:
+        watching.take_look(
+            untrusted.text(slug, "slug", 40), untrusted.text(token, "token", 64), untrusted.mapping(answer, "a look")
+        )
+    except untrusted.ReportRefused as refused:
+        log.warning("look refused: %s", refused)
+
+
+@app.task(name="models_app.tasks.folders_stir")  # type: ignore[untyped-decorator]
+def folders_stir(slug: Any) -> None:
+    """Something changes in the folders of a host."""
+    try:
+        watching.look_now(untrusted.text(slug, "slug", 40))
+    except (untrusted.ReportRefused, NotFound) as refused:
+        log.warning("word from folders refused: %s", refused)

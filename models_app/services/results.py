@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import QuerySet
@@ -13,7 +14,9 @@ from models_app.core import catalog
 from models_app.core.errors import QuartermasterError
 from models_app.core.readers.record import header_from_json
 from models_app.models import Component, Finding, HeaderFacts, Root, Row
+from models_app.services import derived_findings
 from models_app.services.component_results import settle_components, store_components
+from models_app.services.listings import doubt_listing, is_as_stored, stamp_as_seen, take_listing
 from models_app.services.row_results import link_headers, store_rows
 from quartermaster_site.jobs import untrusted
 from quartermaster_site.jobs.models import Job
@@ -31,6 +34,8 @@ _HEADER_FIELDS = ["size_bytes", "mtime_ns", "facts", "parser_version", "error_co
 
 def store_scan_batch(*, job: Job, data: dict[str, Any]) -> None:
     """One batch: any of headers, rows, components, findings. All of it is untrusted."""
+    if job.host is not None:
+        doubt_listing(job.host)
     if "headers" in data:
         _store_headers(job, untrusted.items(data["headers"], "headers", MAX_HEADERS))
     if "rows" in data:
@@ -92,47 +97,74 @@ def _store_findings(job: Job, found: list[catalog.Finding]) -> None:
 
 
 def finish_scan(*, job: Job, data: dict[str, Any], partial: bool) -> dict[str, Any]:
-    """Judge what the scan did not see. A partial scan removes nothing; what lies below an unread folder is offline."""
+    """Judge what the scan did not see. A partial scan removes nothing; what lies below an unread folder is offline.
+
+    The numbers of the answer are about what this scan found to be different; `models` and `files` are all there are.
+    """
     reports = [_root_report(item) for item in untrusted.items(data.get("roots", []), "roots", MAX_ROOTS)]
     sent = untrusted.items(data.get("unread", []), "unread", MAX_UNREAD)
     unread = {untrusted.path(item, "unread").rstrip("/\\") for item in sent}
-    now = timezone.now()
-    link_headers(job)
-    summary = {
-        "models": untrusted.integer(data.get("models", 0), "models", 0, 1 << 30),
-        "files": untrusted.integer(data.get("files", 0), "files", 0, 1 << 40),
-        "new": Row.objects.filter(host=job.host, last_scan=job, first_seen_at__gte=job.created_at).count(),
-        "changed": job.result.get("changed", 0),
-        "back": job.result.get("back", 0),
-        "missing": 0,
-        "offline": 0,
-    }
-    for path, state, reason, files in reports:
-        root = Root.objects.filter(host=job.host, path=path).first()
+    unchanged = not partial and is_as_stored(job, data)
+    missing = offline = 0
+    if unchanged:
+        stamp_as_seen(job, lambda path: _is_below(path, unread))
+    else:
+        link_headers(job)
+    for report in reports:
+        root = Root.objects.filter(host=job.host, path=report.path).first()
         if root is None:
             continue
-        if not partial:
-            unseen = Row.objects.filter(root=root).exclude(last_scan=job)
-            gone, away = _split(unseen, state, unread, complete=len(sent) < MAX_UNREAD)
-            summary["missing"] += _set_state(gone, Row.State.MISSING, "the file is gone", now)
-            summary["offline"] += _set_state(away, Row.State.OFFLINE, reason or "its folder could not be read", now)
-        _note_root(root, Root.State.PARTIAL if partial else state, reason, files, now)
-    if not partial:
+        if not partial and not unchanged:
+            gone, away = _judge(job, root, report, unread, complete=len(sent) < MAX_UNREAD)
+            missing, offline = missing + gone, offline + away
+        _note_root(root, report, partial=partial)
+    if not partial and not unchanged:
         _forget_findings(job, unread)
-        is_complete = len(sent) < MAX_UNREAD
-        settle_components(job, lambda path: not is_complete or _is_below(path, unread))
-    summary["components"] = Component.objects.filter(host=job.host, last_scan=job).count()
-    return summary
+        settle_components(job, lambda path: len(sent) >= MAX_UNREAD or _is_below(path, unread))
+    if not partial:
+        take_listing(job, data)
+    seen = Row.objects.filter(host=job.host, last_scan=job)
+    return {
+        "models": seen.count(),
+        "files": untrusted.integer(data.get("files", 0), "files", 0, 1 << 40),
+        "new": seen.filter(first_seen_at__gte=job.created_at).count(),
+        "changed": job.result.get("changed", 0),
+        "back": job.result.get("back", 0),
+        "missing": missing,
+        "offline": offline,
+        "components": Component.objects.filter(host=job.host, last_scan=job).count(),
+        "unchanged": unchanged,
+    }
 
 
-def _root_report(value: Any) -> tuple[str, str, str, int]:
+@dataclass(frozen=True, slots=True)
+class RootReport:
+    """How far a host could read one of its roots."""
+
+    path: str
+    state: str
+    reason: str
+    files: int
+
+
+def _root_report(value: Any) -> RootReport:
     item = untrusted.mapping(value, "a root")
     state = _ROOT_STATES.get(untrusted.text(item.get("state"), "state", 12), Root.State.PARTIAL)
-    return (
+    return RootReport(
         untrusted.path(item.get("path"), "path"),
         state,
         untrusted.text(item.get("reason", ""), "reason", 500),
         untrusted.integer(item.get("files", 0), "files", 0, 1 << 30),
+    )
+
+
+def _judge(job: Job, root: Root, report: RootReport, unread: Collection[str], *, complete: bool) -> tuple[int, int]:
+    """Mark the rows of a root that were not met; the numbers that are gone, and that are out of reach, since now."""
+    unseen = Row.objects.filter(root=root).exclude(last_scan=job)
+    gone, away = _split(unseen, report.state, unread, complete=complete)
+    return (
+        _set_state(gone, Row.State.MISSING, "the file is gone"),
+        _set_state(away, Row.State.OFFLINE, report.reason or "its folder could not be read"),
     )
 
 
@@ -160,26 +192,29 @@ def _is_below(path: str, folders: Collection[str]) -> bool:
     return False
 
 
-def _set_state(pks: Sequence[int], state: str, reason: str, now: Any) -> int:
+def _set_state(pks: Sequence[int], state: str, reason: str) -> int:
+    """How many were in another state before."""
+    changed, now = 0, timezone.now()
     for start in range(0, len(pks), _STATE_BATCH):
         rows = Row.objects.filter(pk__in=pks[start : start + _STATE_BATCH]).exclude(state=state)
-        rows.update(state=state, state_reason=reason[:500], state_since=now)
-    return len(pks)
+        changed += rows.update(state=state, state_reason=reason[:500], state_since=now)
+    return changed
 
 
-def _note_root(root: Root, state: str, reason: str, files: int, now: Any) -> None:
-    """An update, no `save()`: that would bring back a folder that somebody removes at this moment."""
-    changes: dict[str, Any] = {"state": state, "state_reason": reason, "last_scan_at": now}
+def _note_root(root: Root, report: RootReport, *, partial: bool) -> None:
+    state, now = Root.State.PARTIAL if partial else report.state, timezone.now()
     if root.state != state:
-        changes["state_since"] = now
+        root.state_since = now
+    root.state, root.state_reason, root.last_scan_at = state, report.reason, now
     if state in (Root.State.OK, Root.State.PARTIAL):
-        changes["file_count"] = files
-    Root.objects.filter(pk=root.pk).update(**changes)
+        root.file_count = report.files
+    root.save()
 
 
 def _forget_findings(job: Job, unread: Collection[str]) -> None:
     """A complete scan that no longer finds something settles it, except where it could not look."""
-    old = Finding.objects.filter(host=job.host).exclude(last_scan=job).values_list("pk", "path")
+    found = Finding.objects.filter(host=job.host).exclude(kind__in=derived_findings.KINDS)
+    old = found.exclude(last_scan=job).values_list("pk", "path")
     settled = [pk for pk, path in old if not _is_below(path, unread)]
     for start in range(0, len(settled), _STATE_BATCH):
         Finding.objects.filter(pk__in=settled[start : start + _STATE_BATCH]).delete()

@@ -17,6 +17,7 @@ from models_app.core.discovery.hostile_names import unsafe_reason
 from models_app.core.discovery.roots import is_category, path_key
 from models_app.models import Finding, HeaderFacts, Root, Row
 from models_app.services.component_results import forget_components
+from models_app.services.listings import doubt_listing, stored_listing
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import Refused
@@ -91,6 +92,7 @@ def remove_root(*, root: Root, actor: Actor) -> int:
         count = root.rows.count()
         changes: dict[str, list[Any]] = {"path": [root.path, None], "models": [count, 0]}
         record(actor, "root.remove", subject=root, host_slug=root.host.slug, changes=changes)
+        doubt_listing(root.host)
         root.rows.all().delete()
         below = root.path.rstrip("/\\")
         inside = Q(path=root.path) | Q(path__startswith=f"{below}/") | Q(path__startswith=f"{below}\\")
@@ -113,14 +115,17 @@ def forget_row(*, row: Row, actor: Actor) -> None:
         held.delete()
 
 
-def start_scan(*, host: Host, actor: Actor, fresh: Sequence[str] = ()) -> Started:
-    """Queue a scan of all roots of a host. The files `fresh` are read again even where nothing has changed."""
+def start_scan(*, host: Host, actor: Actor, fresh: Sequence[str] = (), label: str = "") -> Started:
+    """Queue a scan of all roots of a host. The files `fresh` are read again even where nothing has changed.
+
+    `label` says in lists why the scan is made, where that is no person's wish.
+    """
     if actor.user is not None:
         require(actor.user, Level.OPERATE)
     inputs = scan_inputs(host, fresh)
     if not inputs["roots"]:
         raise Refused("This host has no model folders yet: add one first.")
-    started = start_job(kind="scan", host=host, inputs=inputs, actor=actor)
+    started = start_job(kind="scan", host=host, inputs=inputs, subject=("", "", label), actor=actor)
     if started.created:
         record(actor, "scan.start", subject=started.job, label=host.name, host_slug=host.slug)
     return started
@@ -130,7 +135,8 @@ def scan_inputs(host: Host, fresh: Sequence[str] = ()) -> dict[str, Any]:
     """What a scan of all folders is given, as of now."""
     roots = [[root.path, root.category] for root in host.roots.all()]
     known = {path: stamp for path, stamp in _known(host).items() if path not in fresh}
-    return {"roots": roots, "known": known, "fresh": list(fresh)}
+    seen = "" if fresh else stored_listing(host)
+    return {"roots": roots, "known": known, "fresh": list(fresh), "seen": seen}
 
 
 def start_reread(*, row: Row, actor: Actor) -> Started:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -50,6 +50,11 @@ class Listing:
     """True when the caller asked to stop: the listing is incomplete."""
 
     @property
+    def files(self) -> Iterator[FileEntry]:
+        """Of all roots; overlapping roots give a file twice."""
+        return (entry for part in self.roots for entry in part.files)
+
+    @property
     def file_count(self) -> int:
         return sum(len(part.files) for part in self.roots)
 
@@ -66,7 +71,7 @@ class Listing:
 
     @property
     def total_bytes(self) -> int:
-        return sum(entry.size_bytes for part in self.roots for entry in part.files)
+        return sum(entry.size_bytes for entry in self.files)
 
 
 def by_folder(files: Iterable[FileEntry]) -> dict[str, list[FileEntry]]:

@@ -1,0 +1,8 @@
+"""What happens to hosts, for apps that this one may not import."""
+
+from __future__ import annotations
+
+from django.dispatch import Signal
+
+host_seen = Signal()
+"""A heartbeat came: `host`, with devices and settings at hand."""
