@@ -54,9 +54,9 @@ def ranges(data: bytes) -> None:
         return remote.take_body(206, (body[offset : offset + 100], body[offset + 100 :]), request)
 
     _judge(lambda: remote.walk_header(fetch, size_bytes))
-    assert _outcome(lambda: remote.walk_header(fetch, size_bytes)) == _outcome(
-        lambda: read_gguf(io.BytesIO(body), size_bytes)
-    )
+    if size_bytes >= len(body):
+        at_once = _outcome(lambda: read_gguf(io.BytesIO(body), size_bytes))
+        assert _outcome(lambda: remote.walk_header(fetch, size_bytes)) == at_once
 
 
 def _outcome(read: Callable[[], object]) -> object:
