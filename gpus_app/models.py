@@ -39,8 +39,6 @@ class Host(models.Model):
     cpu_count = models.PositiveIntegerField(default=0)
     ram_total_bytes = models.PositiveBigIntegerField(default=0)
     ram_available_bytes = models.PositiveBigIntegerField(default=0)
-    vram_mark_bytes = models.PositiveBigIntegerField(default=0)
-    """The largest free VRAM of the eligible devices ever seen: what an idle machine has."""
     probed_at = models.DateTimeField(null=True, blank=True)
     probe_note = models.CharField(max_length=500, blank=True)
     """Why no device was seen, in words."""
@@ -92,6 +90,9 @@ class Device(models.Model):
     free_bytes = models.PositiveBigIntegerField(default=0)
     shared_total_bytes = models.PositiveBigIntegerField(default=0)
     shared_free_bytes = models.PositiveBigIntegerField(default=0)
+    free_mark_bytes = models.PositiveBigIntegerField(default=0)
+    """The most that was ever seen free: what the device has when nothing runs."""
+    shared_free_mark_bytes = models.PositiveBigIntegerField(default=0)
     integrated = models.BooleanField(default=False)
     eligible = models.BooleanField(default=True)
     eligible_reason = models.CharField(max_length=300, blank=True)

@@ -7,9 +7,9 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from gpus_app.core.gpu_set import DevicePolicy, GpuDevice, fold, gpu_set
+from gpus_app.core.gpu_set import is_integrated
 from gpus_app.core.readings import DeviceReading
-from gpus_app.core.units import from_gib
+from gpus_app.eligibility import refresh_eligibility
 from gpus_app.models import Device, Host, OsFamily
 from gpus_app.services import request_plan
 from quartermaster_site.access.audit import Actor
@@ -18,7 +18,6 @@ from quartermaster_site.jobs.models import Job
 from quartermaster_site.jobs.receiving import Receiver
 
 MAX_DEVICES = 64
-_POLICY = DevicePolicy()
 
 
 class DeviceReceiver(Receiver):
@@ -35,11 +34,10 @@ class DeviceReceiver(Receiver):
         readings = [_reading(item) for item in untrusted.items(data.get("devices", []), "devices", MAX_DEVICES)]
         notes = [untrusted.text(item, "note", 300) for item in untrusted.items(data.get("notes", []), "notes", 32)]
         host.probe_note = "" if readings else "; ".join(notes)[:500]
-        eligible = gpu_set(readings)
-        host.vram_mark_bytes = max(host.vram_mark_bytes, eligible.free_bytes)
         host.probed_at = timezone.now()
         host.save()
-        _store(host, readings, {device.index for device in eligible.devices})
+        _store(host, readings)
+        eligible = refresh_eligibility(host)
         if host.jobs.filter(kind="plan_host").exists():
             # What is free now may be the budget; before the first planning there is nothing to renew.
             transaction.on_commit(lambda: request_plan(host=host, actor=Actor(), parent=job))
@@ -62,11 +60,16 @@ def _reading(item: Any) -> DeviceReading:
     )
 
 
-def _store(host: Host, readings: list[DeviceReading], eligible: set[int]) -> None:
+def _store(host: Host, readings: list[DeviceReading]) -> None:
     now = timezone.now()
     host.devices.exclude(index__in=[reading.index for reading in readings]).delete()
+    known = {device.index: device for device in host.devices.all()}
     for reading in readings:
-        device = fold(reading, _POLICY)
+        before = known.get(reading.index)
+        free = max(reading.total_bytes - reading.used_bytes, 0)
+        shared_free = max(reading.shared_total_bytes - reading.shared_used_bytes, 0)
+        # Another card in the same slot starts with a mark of its own.
+        same = before if before and _is_same(before, reading) else None
         Device.objects.update_or_create(
             host=host,
             index=reading.index,
@@ -75,18 +78,21 @@ def _store(host: Host, readings: list[DeviceReading], eligible: set[int]) -> Non
                 "vendor": reading.vendor,
                 "uuid": reading.uuid,
                 "total_bytes": reading.total_bytes,
-                "free_bytes": max(reading.total_bytes - reading.used_bytes, 0),
+                "free_bytes": free,
                 "shared_total_bytes": reading.shared_total_bytes,
-                "shared_free_bytes": max(reading.shared_total_bytes - reading.shared_used_bytes, 0),
-                "integrated": device.integrated,
-                "eligible": reading.index in eligible,
-                "eligible_reason": "" if reading.index in eligible else _why_not(device),
+                "shared_free_bytes": shared_free,
+                "free_mark_bytes": max(free, same.free_mark_bytes if same else 0),
+                "shared_free_mark_bytes": max(shared_free, same.shared_free_mark_bytes if same else 0),
+                "integrated": is_integrated(reading),
                 "read_at": now,
             },
         )
 
 
-def _why_not(device: GpuDevice) -> str:
-    if device.total_bytes < from_gib(_POLICY.min_vram_gib):
-        return f"has less than {_POLICY.min_vram_gib:g} GiB"
-    return "integrated, beside a card of its own memory"
+def _is_same(device: Device, reading: DeviceReading) -> bool:
+    return (device.uuid, device.name, device.total_bytes, device.shared_total_bytes) == (
+        reading.uuid,
+        reading.name,
+        reading.total_bytes,
+        reading.shared_total_bytes,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import QuerySet
 
-from gpus_app import watch_settings
+from gpus_app import device_settings, watch_settings
 from gpus_app.core.budget import (
     PLACEHOLDER_RAM_GIB,
     Budget,
@@ -15,9 +15,10 @@ from gpus_app.core.budget import (
     recommended_vram_gib,
     seed_budget,
 )
-from gpus_app.core.gpu_set import GpuSet, gpu_set
+from gpus_app.core.gpu_set import DevicePolicy, GpuSet, gpu_set
 from gpus_app.core.readings import DeviceReading, MemoryReading
 from gpus_app.core.units import GIB, to_gib
+from gpus_app.device_settings import DeviceSettings
 from gpus_app.memory_settings import DEFAULT_OVERHEAD_GIB, DEFAULT_TTL_SECONDS, SECTION, MemorySettings
 from gpus_app.models import Device, Host, HostSetting
 from gpus_app.watch_settings import WatchSettings
@@ -43,27 +44,43 @@ def section(host: Host, name: str) -> HostSetting:
     return found or HostSetting(host=host, section=name)
 
 
-def readings(host: Host) -> list[DeviceReading]:
-    """The stored devices as the core takes them."""
-    return [_reading(device) for device in host.devices.all()]
+def readings(host: Host, *, idle: bool = False) -> list[DeviceReading]:
+    """The stored devices as the core takes them; `idle`: with the most that was ever seen free on each."""
+    return [_reading(device, idle) for device in host.devices.all()]
 
 
-def _reading(device: Device) -> DeviceReading:
+def _reading(device: Device, idle: bool) -> DeviceReading:
+    free, shared_free = device.free_bytes, device.shared_free_bytes
+    if idle:
+        free, shared_free = max(free, device.free_mark_bytes), max(shared_free, device.shared_free_mark_bytes)
     return DeviceReading(
         index=device.index,
         name=device.name,
         total_bytes=device.total_bytes,
-        used_bytes=device.total_bytes - device.free_bytes,
+        used_bytes=max(0, device.total_bytes - free),
         shared_total_bytes=device.shared_total_bytes,
-        shared_used_bytes=device.shared_total_bytes - device.shared_free_bytes,
+        shared_used_bytes=max(0, device.shared_total_bytes - shared_free),
         integrated=device.integrated,
         vendor=device.vendor,
         uuid=device.uuid,
     )
 
 
+def device_policy(host: Host) -> DevicePolicy:
+    """Which devices plans may use, by the settings of the host."""
+    return device_settings.policy_of(section(host, device_settings.SECTION).values)
+
+
 def eligible_devices(host: Host) -> GpuSet:
-    return gpu_set(readings(host))
+    """The devices that plans may use, as they are now."""
+    return gpu_set(readings(host), device_policy(host))
+
+
+def idle_devices(host: Host) -> GpuSet:
+    """The same devices as they are when nothing runs. Plans are made for that moment: they are renewed while models
+    are loaded, and must not shrink with every model that is.
+    """
+    return gpu_set(readings(host, idle=True), device_policy(host))
 
 
 def ram_reading(host: Host) -> MemoryReading | None:
@@ -74,11 +91,11 @@ def ram_reading(host: Host) -> MemoryReading | None:
 
 
 def target_vram_gib(host: Host) -> float:
-    """The pooled VRAM target: what was typed, else what is free; 0 is a CPU-only plan."""
+    """The pooled VRAM target: what was typed, else what the idle devices have free; 0 is a CPU-only plan."""
     values = section(host, SECTION).values
-    proposed = recommended_vram_gib(eligible_devices(host))
-    target = seed_budget(values.get("targetVramGB"), proposed, 0.0)
-    return auto_vram_target(target, host.vram_mark_bytes / GIB) if values.get("autoVram") else target
+    idle = idle_devices(host)
+    target = seed_budget(values.get("targetVramGB"), recommended_vram_gib(idle), 0.0)
+    return auto_vram_target(target, idle.free_bytes / GIB) if values.get("autoVram") else target
 
 
 def ram_limit_gib(host: Host) -> float:
@@ -88,7 +105,7 @@ def ram_limit_gib(host: Host) -> float:
 
 def host_budget(host: Host) -> Budget:
     """What plans of this host may use. A target typed where no GPU was seen counts as one device of that size."""
-    devices = eligible_devices(host)
+    devices = idle_devices(host)
     target, ram = target_vram_gib(host), ram_limit_gib(host)
     if not devices.devices:
         return budget_of([target] if target > 0 else [], ram)
@@ -125,6 +142,18 @@ def watch_settings_of(host: Host) -> WatchSettings:
     return WatchSettings(
         seconds=watch_settings.seconds_of(row.values),
         is_set=bool(row.values),
+        version=row.version,
+        changed_by=str(row.changed_by or ""),
+        changed_at=row.changed_at if row.version else None,
+    )
+
+
+def device_settings_of(host: Host) -> DeviceSettings:
+    """The device section."""
+    row = section(host, device_settings.SECTION)
+    return DeviceSettings(
+        values=row.values,
+        policy=device_settings.policy_of(row.values),
         version=row.version,
         changed_by=str(row.changed_by or ""),
         changed_at=row.changed_at if row.version else None,

@@ -11,7 +11,8 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from gpus_app import memory_settings, selectors, watch_settings
+from gpus_app import device_settings, memory_settings, selectors, watch_settings
+from gpus_app.eligibility import refresh_eligibility
 from gpus_app.models import Backend, Dialect, Host, HostSetting, OsFamily
 from gpus_app.signals import host_seen
 from quartermaster_site import env
@@ -57,6 +58,18 @@ def save_memory_settings(*, host: Host, values: Mapping[str, Any], version: int,
     with transaction.atomic():
         row, changed = _save_section(host, memory_settings.SECTION, wanted, version, actor)
         if changed:
+            request_plan(host=host, actor=actor)
+    return row
+
+
+def save_device_settings(*, host: Host, values: Mapping[str, Any], version: int, actor: Actor) -> HostSetting:
+    """Which devices plans may use; the same errors as above. Takes effect with the next planning, which it asks for."""
+    require(actor.user, Level.EDIT)
+    wanted = device_settings.cleaned(values)
+    with transaction.atomic():
+        row, changed = _save_section(host, device_settings.SECTION, wanted, version, actor)
+        if changed:
+            refresh_eligibility(selectors.get_host(host.slug))
             request_plan(host=host, actor=actor)
     return row
 

@@ -29,7 +29,7 @@ from models_app.core.settings import (
 )
 from models_app.core.state.overrides import merge_overrides
 
-SETTING_SECTIONS = ("memory",)
+SETTING_SECTIONS = ("memory", "gpu")
 ENCODER_SECTION = "encoders"
 """The host's pins of component files, by the keys of discovery.md 11.7."""
 

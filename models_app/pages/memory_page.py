@@ -14,7 +14,7 @@ from quartermaster_site.errors import EditConflict
 from quartermaster_site.figures import UNKNOWN
 
 _PROPOSED = {
-    "targetVramGB": "proposed: free on the devices that planning uses",
+    "targetVramGB": "proposed: the most ever seen free on the devices that planning uses",
     "maxRamGB": "proposed: available RAM",
 }
 
@@ -75,12 +75,23 @@ def originals(memory: MemorySettings) -> dict[str, str]:
 
 def memory_conflict(form: MemoryForm, error: EditConflict, original: Mapping[str, str]) -> Conflict:
     """The fields where the person's values and the saved ones differ."""
+    labels = {key: str(form.fields[key].label) for key in KEYS}
+    return conflict_of(labels, form.cleaned_data, error.saved, original, error)
+
+
+def conflict_of(
+    labels: Mapping[str, str],
+    yours: Mapping[str, Any],
+    saved: Mapping[str, Any],
+    original: Mapping[str, str],
+    error: EditConflict,
+) -> Conflict:
+    """Fields by key: those where two people's values differ."""
     lines = []
-    for key in KEYS:
-        yours, saved = _text(form.cleaned_data.get(key)), _text(error.saved.get(key))
-        if yours != saved:
-            label = str(form.fields[key].label)
-            lines.append(ConflictLine(label, yours, saved, original.get(key, "") or UNKNOWN))
+    for key, label in labels.items():
+        mine, theirs = _text(yours.get(key)), _text(saved.get(key))
+        if mine != theirs:
+            lines.append(ConflictLine(label, mine, theirs, original.get(key, "") or UNKNOWN))
     return Conflict(error.by, error.at, tuple(lines))
 
 

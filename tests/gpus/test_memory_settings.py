@@ -143,7 +143,6 @@ def test_above_what_is_there_warns_and_keeps_the_value(save, host):
 
 
 def test_auto_vram_only_lowers_the_target(save, host):
-    host.vram_mark_bytes = 10 * GIB
-    host.save()
+    Device.objects.create(host=host, index=0, name="Card", total_bytes=24 * GIB, free_mark_bytes=10 * GIB)
     save(targetVramGB=22, autoVram=True)
     assert selectors.target_vram_gib(fresh(host)) == 10

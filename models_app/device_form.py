@@ -1,0 +1,119 @@
+"""The device section of a host as a form: the fields of the catalogue, and a reserve for each device that was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django import forms
+
+from gpus_app.device_settings import RESERVE, DeviceSettings
+from gpus_app.models import Device
+from models_app.core.fields import PATCH_FIELDS
+from models_app.core.fields.field import CHOICE, SWITCH, Field
+from quartermaster_site.errors import Refused
+from quartermaster_site.figures import GIB, gib
+from quartermaster_site.number_fields import NumberField
+
+CATALOGUE: Mapping[str, Field] = {field.key: field for field in PATCH_FIELDS if field.group == "gpu"}
+_LONGER_HELP = {
+    "multiGpu": "Off: plans use the largest card alone.",
+    "minGpuVramGB": "Cards with less are left out; memory shared with the host counts where it is pooled.",
+    "sharedMemory": "Automatic counts it for integrated GPUs, whose own memory it is, and not for cards.",
+    "poolIntegratedGpu": "Otherwise an integrated GPU counts only where there is no card.",
+}
+
+
+def reserve_key(index: int) -> str:
+    """The name of the form field of a device's reserve."""
+    return f"reserve-{index}"
+
+
+class DeviceForm(forms.Form):
+    """Every value may be left empty, which means the default."""
+
+    version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+
+    def __init__(
+        self, data: Mapping[str, Any] | None = None, *, stored: DeviceSettings, devices: Sequence[Device]
+    ) -> None:
+        self.stored, self.devices = stored, devices
+        super().__init__(data, auto_id="f-%s", initial={**initial_of(stored.values), "version": stored.version})
+        self.fields.update({key: _control(field) for key, field in CATALOGUE.items()})
+        self.fields.update({reserve_key(device.index): _reserve(device) for device in devices})
+
+    @property
+    def keys(self) -> list[str]:
+        return [*CATALOGUE, *(reserve_key(device.index) for device in self.devices)]
+
+    def values(self) -> dict[str, Any]:
+        """What `save_device_settings` takes. Reserves of devices that are not there now are kept."""
+        values = {key: self.cleaned_data[key] for key in CATALOGUE if self.cleaned_data.get(key) not in (None, "")}
+        here = {str(device.index) for device in self.devices}
+        reserves = {index: size for index, size in self.stored.values.get(RESERVE, {}).items() if index not in here}
+        for device in self.devices:
+            size = self.cleaned_data.get(reserve_key(device.index))
+            if size:
+                reserves[str(device.index)] = size
+        return {**values, RESERVE: reserves}
+
+    def with_version(self, version: int) -> None:
+        """Have the form carry another version: the one that was saved meanwhile."""
+        self.data = {**{key: self.data.get(key, "") for key in self.data}, "version": str(version)}
+
+    def take_refusal(self, error: Refused) -> None:
+        """Show the messages of a service beside the fields they are about."""
+        for key, text in error.fields.items():
+            self.add_error(key if key in self.fields else None, text)
+
+
+def initial_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Stored values under the names of the form."""
+    switches = {key: values.get(key, field.default) for key, field in CATALOGUE.items() if field.kind == SWITCH}
+    typed = {key: values[key] for key in ("minGpuVramGB", "sharedMemory") if key in values}
+    numbers = {key: f"{value:g}" if isinstance(value, float) else value for key, value in typed.items()}
+    reserves = {reserve_key(int(index)): f"{size:g}" for index, size in values.get(RESERVE, {}).items()}
+    return {**switches, **numbers, **reserves}
+
+
+def _control(field: Field) -> forms.Field:
+    help_text = _LONGER_HELP.get(field.key, field.help)
+    if field.kind == SWITCH:
+        return forms.BooleanField(label=field.label, help_text=help_text, required=False)
+    if field.kind == CHOICE:
+        choices = [("", "automatic"), *((value, value) for value in field.choices if value != field.default)]
+        return forms.ChoiceField(
+            label=field.label,
+            help_text=help_text,
+            choices=choices,
+            required=False,
+            widget=forms.Select(attrs={"class": "form-select"}),
+            error_messages={"invalid_choice": f"{field.label} takes one of {', '.join(field.choices)}."},
+        )
+    return NumberField(
+        label=field.label,
+        help_text=help_text,
+        unit=field.unit,
+        minimum=field.minimum,
+        maximum=field.maximum,
+        required=False,
+        empty_means="the default",
+        widget=_text(f"{field.default:g}" if isinstance(field.default, float) else ""),
+    )
+
+
+def _reserve(device: Device) -> NumberField:
+    return NumberField(
+        label=f"Leave to others on GPU {device.index}",
+        help_text=f"{device.name}, {gib(device.total_bytes)} GiB. What others use already is part of it.",
+        unit="GiB",
+        minimum=0,
+        maximum=-(-device.total_bytes // GIB),
+        required=False,
+        empty_means="nothing",
+        widget=_text("0"),
+    )
+
+
+def _text(placeholder: str) -> forms.TextInput:
+    return forms.TextInput(attrs={"placeholder": placeholder, "class": "form-control q-n"})

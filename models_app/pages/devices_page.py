@@ -1,0 +1,52 @@
+"""The device section of a host: each setting with where its value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpus_app.device_settings import RESERVE, DeviceSettings
+from models_app.core.fields.field import SWITCH
+from models_app.device_form import CATALOGUE, DeviceForm, initial_of, reserve_key
+from models_app.pages.memory_page import Conflict, SettingRow, conflict_of
+from quartermaster_site.errors import EditConflict
+
+
+def device_setting_rows(form: DeviceForm, stored: DeviceSettings) -> list[SettingRow]:
+    reserved = {reserve_key(int(index)) for index in stored.values.get(RESERVE, {})}
+    return [_row(form, key, stored, is_set=key in stored.values or key in reserved) for key in form.keys]
+
+
+def _row(form: DeviceForm, key: str, stored: DeviceSettings, *, is_set: bool) -> SettingRow:
+    by = f" · {stored.changed_by}" if stored.changed_by else ""
+    return SettingRow(field=form[key], set=is_set, origin=f"set here{by}" if is_set else f"default: {_default(key)}")
+
+
+def _default(key: str) -> str:
+    field = CATALOGUE.get(key)
+    if field is None:
+        return "nothing"
+    if field.kind == SWITCH:
+        return "on" if field.default else "off"
+    return f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
+
+
+def device_originals(stored: DeviceSettings) -> dict[str, str]:
+    """What is stored now, carried along by the form: after a conflict it is the state before both saves."""
+    return {key: _words(value) for key, value in initial_of(stored.values).items()}
+
+
+def device_conflict(form: DeviceForm, error: EditConflict, original: Mapping[str, str]) -> Conflict:
+    """The fields where the person's values and the saved ones differ."""
+    labels = {key: str(form.fields[key].label) for key in form.keys}
+    yours = {key: _words(form.cleaned_data.get(key)) for key in labels}
+    saved = {key: _words(value) for key, value in initial_of(error.saved).items()}
+    return conflict_of(labels, yours, saved, original, error)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)
