@@ -43,8 +43,8 @@ FIELD_NAMES = {rule.key: rule.label for rule in NUMBERS} | {
 }
 
 _PLAN_WORDS = {
-    "over": ("warn", "warning", "warn", "not fitting the memory set, wherever the layers go."),
-    "unknown": ("warn", "warning", "warn", "whose memory cannot be judged."),
+    "over": ("warn", "warning", "warn", "too large for the memory that is set, wherever the layers go."),
+    "unknown": ("warn", "warning", "warn", "of unknown need: their memory cannot be judged."),
     "spills": ("", "note", "part", "partly in RAM: slower, but within the memory set."),
 }
 

@@ -160,6 +160,8 @@ def _headline(plan: Plan) -> str:
 
 
 def _details(plan: Plan, block_count: int) -> str:
+    if is_not_yet(plan.skip_reason):
+        return "Listed here; left out of the config file, with a comment that says so."
     if plan.skip_reason:
         return plan.skip_reason
     placement = plan.placement

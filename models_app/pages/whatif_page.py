@@ -46,16 +46,29 @@ def automatic_values(plan: Plan, target_bytes: int, block_count: int) -> dict[st
 
 
 def field_groups(
-    form: WhatIfForm, *, stored: Override, settings: Settings, automatic: Mapping[str, str] = _NOTHING
+    form: WhatIfForm,
+    *,
+    stored: Override,
+    settings: Settings,
+    automatic: Mapping[str, str] = _NOTHING,
+    fits: bool = True,
 ) -> list[FieldGroup]:
-    """`automatic` is left out where only what was typed has changed."""
+    """`automatic` is left out where only what was typed has changed; `fits` says whether its plan fits."""
+    picks = _picks(form, automatic.get("ctx", "") if fits else "")
     return [
-        FieldGroup(title, tuple(_row(form, field.name, stored, settings, automatic) for field in fields))
+        FieldGroup(title, tuple(_row(form, field.name, stored, settings, automatic, picks) for field in fields))
         for title, fields in form.rows()
     ]
 
 
-def _row(form: WhatIfForm, key: str, stored: Override, settings: Settings, automatic: Mapping[str, str]) -> SettingRow:
+def _row(
+    form: WhatIfForm,
+    key: str,
+    stored: Override,
+    settings: Settings,
+    automatic: Mapping[str, str],
+    picks: tuple[Pick, ...],
+) -> SettingRow:
     typed = str(form.data.get(key, "")).strip() if form.is_bound else ""
     return SettingRow(
         field=form[key],
@@ -63,7 +76,7 @@ def _row(form: WhatIfForm, key: str, stored: Override, settings: Settings, autom
         origin="tried here, not stored" if typed else _origin(key, stored, settings),
         automatic=automatic.get(key, "") if typed else "",
         reset=bool(typed),
-        picks=_picks(form, automatic) if key == "ctx" else (),
+        picks=picks if key == "ctx" else (),
     )
 
 
@@ -76,12 +89,12 @@ def _origin(key: str, stored: Override, settings: Settings) -> str:
     return "planner"
 
 
-def _picks(form: WhatIfForm, automatic: Mapping[str, str]) -> tuple[Pick, ...]:
-    """Windows that this model was trained for, and the most that fits."""
+def _picks(form: WhatIfForm, most: str) -> tuple[Pick, ...]:
+    """Windows that this model was trained for, and the most that fits ("" where nothing does)."""
     trained = form.limits.trained_tokens
     chosen = str(form.cleaned_data.get("ctx") or "") if form.is_bound and form.is_valid() else ""
     picks = [Pick(str(tokens), f"{tokens // 1024}k", chosen == str(tokens)) for tokens in _PICKS if tokens <= trained]
-    most = automatic.get("ctx", "")
     if most and most not in {pick.value for pick in picks}:
-        picks.append(Pick(most, f"{int(most):,} = most that fits", chosen == most))
+        why = "trained length" if int(most) == trained else "most that fits"
+        picks.append(Pick(most, f"{int(most):,} = {why}", chosen == most))
     return tuple(picks)

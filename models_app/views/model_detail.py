@@ -53,7 +53,13 @@ def _whole_page(request: Request, pk: int, values: Mapping[str, Any] | None) -> 
     tried = _try(detail.row, form, facts) if valid else automatic
     context |= {
         "form": form,
-        "groups": field_groups(form, stored=automatic.override, settings=facts.settings, automatic=known),
+        "groups": field_groups(
+            form,
+            stored=automatic.override,
+            settings=facts.settings,
+            automatic=known,
+            fits=automatic.base.verdict != "over",
+        ),
         "panel": _panel(detail.row, tried),
     }
     return page(request, "models/model_detail.html", context, status=422 if form.is_bound and not valid else 200)

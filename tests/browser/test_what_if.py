@@ -35,6 +35,14 @@ def test_previews_follow_typing_and_store_nothing(model: Page) -> None:
     expect(model.get_by_label("Context", exact=True)).to_have_value("")
 
 
+def test_the_enter_key_takes_what_is_typed(model: Page) -> None:
+    context = model.get_by_label("Context", exact=True)
+    context.fill("12k")
+    context.press("Enter")
+    expect(model.locator("#plan")).to_contain_text("context 12,288")
+    expect(context).to_have_value("12k")
+
+
 def test_a_bad_value_is_named_beside_its_field_and_the_plan_stays(model: Page) -> None:
     before = model.locator(".q-verdict strong").inner_text()
     model.get_by_label("Micro-batch", exact=True).fill("1e")

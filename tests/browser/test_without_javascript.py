@@ -42,6 +42,11 @@ def test_what_if(plain: Page, library: str) -> None:
     plain.get_by_role("button", name="Update preview").click()
     expect(plain.locator("#plan")).to_contain_text("context 8,192")
     assert "ctx=8k" in plain.url
+    plain.get_by_label("Context", exact=True).fill("12k")
+    plain.get_by_label("Context", exact=True).press("Enter")
+    expect(plain.locator("#plan")).to_contain_text("context 12,288")
+    plain.get_by_label("Context", exact=True).fill("8k")
+    plain.get_by_role("button", name="Update preview").click()
     plain.get_by_label("Micro-batch").fill("zzz")
     plain.get_by_role("button", name="Update preview").click()
     expect(plain.get_by_role("alert")).to_contain_text("Micro-batch")

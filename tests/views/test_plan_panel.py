@@ -88,7 +88,7 @@ def test_verdicts_in_words() -> None:
         block_count=0,
     )
     assert unplanned.headline == "Not planned yet: image"
-    assert unplanned.details == "not planned yet: image"
+    assert unplanned.details.startswith("Listed here; left out of the config file")
     assert unplanned.totals is None
 
 

@@ -157,6 +157,15 @@ def test_picks_and_resets_are_plain_buttons(scanned: Host, viewer: Client, row_n
     assert reset["Location"].endswith("?parallel=2#plan")
 
 
+def test_the_largest_window_is_offered_only_where_it_fits(scanned: Host, viewer: Client, row_named: Named) -> None:
+    address = f"/models/{row_named('qwen3-8b').pk}/"
+    assert "40,960 = trained length" in viewer.get(address).content.decode()
+    HostSetting.objects.update(values={"targetVramGB": 1.0, "maxRamGB": 1.0})
+    html = viewer.get(address).content.decode()
+    assert "Does not fit" in html
+    assert "most that fits" not in html
+
+
 def test_too_many_previews_are_told_to_wait(
     scanned: Host, viewer: Client, row_named: Named, monkeypatch: pytest.MonkeyPatch
 ) -> None:
