@@ -21,7 +21,6 @@ def test_vector(vector):
 
 
 NOT_YET = {
-    "backends": "installing builds: later",
     "classes": "entries of classes that are not planned yet",
 }
 """Areas in which operations may still lack an adapter, and why. Everything else is complete and must stay so."""

@@ -42,6 +42,8 @@ ANY_ORDER = {
 }
 BY_ID = {("discover", "rows")}
 """(operation, top field): the listed objects are looked up by `id` in the answer, which may hold others."""
+SUBSET = {("extract", "resolvable")}
+"""(operation, top field): the answer may list more."""
 SORTED_INSIDE = {("export_matrix", "sets")}
 SCALE = float(os.environ.get("QM_VECTOR_TIME_SCALE", "4" if "PYTEST_XDIST_WORKER" in os.environ else "1"))
 """One factor for all time limits: tests that run side by side share the machine's cores."""
@@ -58,6 +60,8 @@ def compare(vector: dict[str, Any], answer: Any, elapsed_ms: float) -> list[str]
     if "builtin_key_pattern" in expected:
         pattern, key = expected.pop("builtin_key_pattern"), given.get("builtin_key", "")
         differences += [] if re.fullmatch(pattern, key) else [f"built-in key {key!r} does not match {pattern}"]
+    if op == "derive_rule":
+        return [*differences, *_rule_differences(expected, given["rule"])]
     if "error" in expected:
         return differences + _compare_error(expected, given)
     if given.get("error"):
@@ -68,6 +72,10 @@ def compare(vector: dict[str, Any], answer: Any, elapsed_ms: float) -> list[str]
         actual = given.get(key)
         if (op, key) in ANY_ORDER and isinstance(value, list) and isinstance(actual, list | tuple):
             value, actual = sorted(value, key=_order), sorted(actual, key=_order)
+        if (op, key) in SUBSET and actual is not None:
+            actual = [item for item in actual if item in value]
+        if key.endswith("_at_least") and isinstance(actual, int | float):
+            actual = min(actual, value)
         if (op, key) in BY_ID:
             found = {item.get("id"): item for item in actual or ()}
             actual = [found.get(item and item.get("id"), {}) for item in value]
@@ -80,6 +88,12 @@ def compare(vector: dict[str, Any], answer: Any, elapsed_ms: float) -> list[str]
 
 def _order(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
+
+
+def _rule_differences(expected: dict[str, Any], rule: str) -> list[str]:
+    """A rule is judged by the names that it must and must not match."""
+    missed = [f"{rule} does not match {name}" for name in expected["matches"] if not re.fullmatch(rule, name)]
+    return missed + [f"{rule} matches {name}" for name in expected["misses"] if re.fullmatch(rule, name)]
 
 
 def _compare_error(expected: dict[str, Any], given: dict[str, Any]) -> list[str]:
