@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -69,7 +70,7 @@ def write_target(path: str, text: str, *, sha256: str, expected_sha256: str, ado
         if current == data:
             return Written(str(target), sha256, "", in_place=False)
     backup = _back_up(target) if current is not None else ""
-    in_place = _replace(target, data)
+    in_place = _replace(target, data, current)
     return Written(str(target), sha256, backup, in_place)
 
 
@@ -113,30 +114,43 @@ def _back_up(target: Path) -> str:
     try:
         shutil.copy2(target, backup)
     except OSError as error:
+        with contextlib.suppress(OSError):  # half a backup looks like a whole one
+            backup.unlink(missing_ok=True)
         raise TargetRefused(f"{backup} cannot be written: {error.strerror or error}.") from error
     for number in numbers[: max(len(numbers) + 1 - KEEP_BACKUPS, 0)]:
         target.with_name(f"{target.name}.bak-{number}").unlink(missing_ok=True)
     return str(backup)
 
 
-def _replace(target: Path, data: bytes) -> bool:
+def _replace(target: Path, data: bytes, current: bytes | None) -> bool:
     """Rename a finished copy over the file; where that is impossible, rewrite it. Returns whether it was rewritten."""
     try:
         try:
             replace_file(target, data)
         except OSError as error:
-            if error.errno not in _CANNOT_RENAME or not target.exists():
+            if error.errno not in _CANNOT_RENAME or current is None:
                 raise
-            _rewrite(target, data)
+            _rewrite(target, data, current)
             return True
     except OSError as error:
         raise TargetRefused(f"{target} cannot be written: {error.strerror or error}.") from error
     return False
 
 
-def _rewrite(target: Path, data: bytes) -> None:
-    with target.open("r+b") as stream:
-        stream.write(data)
+def _rewrite(target: Path, data: bytes, current: bytes) -> None:
+    """Overwrite the file as it lies; when that fails half-way, put back what was there."""
+    try:
+        _overwrite(target, data)
+    except OSError:
+        with contextlib.suppress(OSError):
+            _overwrite(target, current)
+        raise
+
+
+def _overwrite(target: Path, data: bytes) -> None:
+    with target.open("r+b", buffering=0) as stream:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[stream.write(rest) :]
         stream.truncate()
-        stream.flush()
         os.fsync(stream.fileno())

@@ -158,3 +158,33 @@ def test_a_full_disk_leaves_the_old_file(path, monkeypatch):
         write(path, text_of(2), expected=sha(text_of(1)))
     assert path.read_text() == text_of(1)
     assert not list(path.parent.glob(".config*"))
+
+
+def test_half_a_backup_is_no_backup(path, monkeypatch):
+    write(path, text_of(1))
+
+    def full(source, target):
+        target.write_text("half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("models_app.target_file.shutil.copy2", full)
+    with pytest.raises(TargetRefused, match=r"bak-1 cannot be written: No space left"):
+        write(path, text_of(2), expected=sha(text_of(1)))
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_that_is_rewritten_gets_its_old_text_back_when_the_disk_is_full(path, monkeypatch):
+    write(path, text_of(1))
+
+    def busy(*args):
+        raise OSError(errno.EBUSY, "busy")
+
+    def full(descriptor):
+        if path.read_text() != text_of(1):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("models_app.core.export.target.os.replace", busy)
+    monkeypatch.setattr("models_app.target_file.os.fsync", full)
+    with pytest.raises(TargetRefused, match="No space left"):
+        write(path, text_of(2), expected=sha(text_of(1)))
+    assert path.read_text() == text_of(1)
