@@ -101,6 +101,7 @@ class ComponentItem:
     name: str
     folder: str
     url: str
+    slug: str
     role: str
     shape: str
     evidence: str
@@ -127,52 +128,49 @@ class ComponentList:
 
     @cached_property
     def page(self) -> Page[ComponentItem]:
-        items = [item for item in map(self._item, self._listed) if self._is_wanted(item)]
+        roles = {self.filter.role} if self.filter.role else TABS[self.filter.tab][1]
+        items = [item for item in self._found if item.slug in roles and self.filter.state in ("", *item.states)]
         return Paginator(items, PER_PAGE).get_page(self._page)
 
     @cached_property
-    def _listed(self) -> list[Component]:
-        """Files of the tab and role, idle chat models left out."""
-        roles = {self.filter.role} if self.filter.role else TABS[self.filter.tab][1]
-        return [
-            file for file in self.found.files if file.role in roles and (self.filter.chat or not self._is_idle(file))
-        ]
+    def _found(self) -> list[ComponentItem]:
+        """What the text filter leaves of all kinds, without idle chat models."""
+        words = self.filter.q.lower().split()
+        listed = (file for file in self.found.files if self.filter.chat or not self._is_idle(file))
+        return [item for item in map(self._item, listed) if all(word in item.text for word in words)]
 
     def _is_idle(self, file: Component) -> bool:
         """A chat model that no image or video model asks for: it is an encoder in theory only."""
         is_model = file.path in self._by_path and file.role in _CHAT_ROLES
-        return is_model and not any(file.path in known for known in (self._diffusion_uses, self.found.runners_up))
-
-    @cached_property
-    def _diffusion_uses(self) -> frozenset[str]:
-        return frozenset(path for path, uses in self.found.uses.items() if any(use.role in WIRED for use in uses))
+        return is_model and not any(file.path in known for known in (self.found.uses, self.found.runners_up))
 
     @property
     def idle_count(self) -> int:
         """Chat models that are left out."""
         if self.filter.tab != "encoders" or self.filter.chat:
             return 0
-        return sum(file.role in _CHAT_ROLES and self._is_idle(file) for file in self.found.files)
+        return sum(map(self._is_idle, self.found.files))
 
     @property
     def tabs(self) -> list[dict[str, object]]:
-        counts = Counter(file.role for file in self.found.files if self.filter.chat or not self._is_idle(file))
-        tabs = []
-        for slug, (text, roles) in TABS.items():
-            url = ComponentFilter(host=self.filter.host, tab=slug, chat=self.filter.chat).url()
-            count = sum(counts[role] for role in roles)
-            tabs.append({"text": text, "count": count, "url": url, "on": slug == self.filter.tab})
-        return tabs
+        """All kinds with the number of files that the text filter leaves."""
+        counts = Counter(item.slug for item in self._found)
+        kept = ComponentFilter(host=self.filter.host, q=self.filter.q, chat=self.filter.chat)
+        return [
+            {
+                "text": text,
+                "count": sum(counts[role] for role in roles),
+                "url": kept.url(tab=slug),
+                "on": slug == self.filter.tab,
+            }
+            for slug, (text, roles) in TABS.items()
+        ]
 
     @property
     def roles(self) -> list[tuple[str, str]]:
         """Roles of the tab that occur, for the filter."""
         present = {file.role for file in self.found.files} & TABS[self.filter.tab][1]
         return [(role, text) for role, text in ROLES.items() if role in present] if len(present) > 1 else []
-
-    def _is_wanted(self, item: ComponentItem) -> bool:
-        words = self.filter.q.lower().split()
-        return all(word in item.text for word in words) and self.filter.state in ("", *item.states)
 
     def _item(self, file: Component) -> ComponentItem:
         uses = self.found.uses.get(file.path, ())
@@ -186,6 +184,7 @@ class ComponentList:
             name=name,
             folder=folder,
             url=_url(model) if model else "",
+            slug=file.role,
             role=ROLES.get(file.role, file.role),
             shape=shape_text(entry),
             evidence=file.recognised_by,

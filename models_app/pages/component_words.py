@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from models_app.core.catalog import Header
+from models_app.core.classes.image import image_architecture
 from models_app.core.components import resolve, signals
 from models_app.core.components.arms import HOST_PIN, Pick
+from models_app.core.components.naming import encoder_architectures
 from models_app.core.components.pool import PoolEntry
 from models_app.core.components.ranking import ONLY, PATH
 from quartermaster_site.figures import counted
@@ -110,6 +113,16 @@ def pin_key(role: str, family: str, width: int) -> str:
         if key := PIN_KEYS.get((role, kind)):
             return key
     return ""
+
+
+def need_text(role: str, header: Header, name: str) -> str:
+    """What a model lacks: the role, and what would fill it where that can be said."""
+    text = WIRED.get(role, role)
+    if role != "llm" or not header.cond_hidden:
+        return text
+    kinds = encoder_architectures(image_architecture(header), name)
+    wanted = f"{header.cond_hidden:,} wide, or stacked to that width"
+    return f"{text} ({wanted}{', of architecture ' + ', '.join(kinds) if kinds else ''})"
 
 
 def shape_text(entry: PoolEntry) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
+from urllib.parse import urlencode
 
 from django.urls import reverse
 
@@ -29,9 +30,31 @@ TEXTS = {
     "unsafe-name": ("Name that cannot be used", "Rename it, then scan again."),
     "folder-repeated": ("Folder met twice", "Nothing to do: its files are listed once."),
     "duplicate-id": ("Two files with one id", "Rename or move one of them; the id tells them apart until then."),
+    "not-served": ("Not served", "See the reason; a missing backend is added on the host's page."),
+    "component-missing": (
+        "Component missing",
+        "Put the file into one of the folders and scan again, or pin one; what is there is on the Components page.",
+    ),
+    "component-ambiguous": ("Equal candidates", "Pin one, on the Components page or for this model."),
+    "pin-gone": ("Pinned file gone", "Restore the file, or pin another on the Components page."),
+    "dropped-encoder": ("Encoder or VAE, not a model", "Nothing to do: it serves other models."),
+    "dropped-fastmtp": ("FastMTP head", "Remove it: the full head is in the main file."),
+    "component-unknown": ("Not recognised", "Remove it or leave it: nothing here loads it."),
+    "adapter": ("Adapter, not a model", "Nothing to do: name it in the settings of a model."),
+    "not-a-model": ("Not a model", "Nothing to do: it serves other models, or nothing here loads it."),
+    "not-a-model-folder": ("Not a language model folder", "Nothing to do, unless it should be one."),
+    "pipeline-component": (
+        "Part of a diffusers pipeline",
+        "Nothing to do: only single files of a pipeline are served.",
+    ),
+    "older-snapshot": ("Older snapshot", "Delete it with the hub's own tool to free the space."),
+    "inside-package": ("Inside a 3D package", "Nothing to do: the package is served as a whole."),
+    "skip-pattern": ("Left out by a pattern", "Change the skip patterns if it should be served."),
 }
 """Kind -> title, remedy. A kind that is not here is shown by its slug."""
 
+LISTED_COMPONENTS = ("dropped-encoder", "dropped-fastmtp", "pin-gone")
+"""Kinds about files that the Components page has."""
 _SAID_BY_TITLE = (
     "unreadable header: ",
     "file cannot be read: ",
@@ -81,7 +104,11 @@ def finding_row(finding: Finding) -> FindingRow:
 def _address(finding: Finding) -> str:
     """Where it can be mended or looked at; "" where only the disk can."""
     if finding.row_id:
-        return reverse("models:model-show", args=[finding.row_id])
+        page = "models:model-files" if finding.kind.startswith("component-") else "models:model-show"
+        return reverse(page, args=[finding.row_id])
+    if finding.kind in LISTED_COMPONENTS:
+        name = PurePosixPath(finding.path.replace("\\", "/")).name
+        return f"{reverse('models:component-list')}?{urlencode({'q': name})}"
     if finding.kind.startswith("root-"):
         return reverse("models:host-folders", args=[finding.host.slug])
     return ""

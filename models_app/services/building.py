@@ -23,6 +23,7 @@ from models_app.core.export.stamp import HEADER_LINES, body_of, sha256_of, stamp
 from models_app.core.generate import Generated, generate
 from models_app.models import Finding, Revision, Row, StoredPlan
 from models_app.pages.placement_text import placement_word
+from models_app.services.derived_findings import KINDS, note_findings
 from models_app.services.planning import HostFacts, HostPlanner, host_facts
 from quartermaster_site.jobs.control import ControlReporter
 from quartermaster_site.jobs.models import Job
@@ -39,6 +40,7 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
     host = hosts().get(jobs=job)
     rows = list(Row.objects.filter(host=host).exclude(state=Row.State.MISSING))
     if not rows and not host.revisions.exists():
+        note_findings(host)
         return {"models": 0}
     facts = host_facts(host)
     planner = HostPlanner(facts, convert.header_lookup(host))
@@ -55,6 +57,7 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
         StoredPlan.objects.bulk_create(plans, batch_size=200)
         Row.objects.bulk_update(renamed, ["served_id"], batch_size=200)
         revision, created = _store_revision(host, job, generated, _inputs(facts, rows))
+    note_findings(host)
     return {
         "models": len(rows),
         "entries": len(generated.report.entries),
@@ -67,7 +70,7 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
 
 def _generate(host: Host, rows: Sequence[Row], facts: HostFacts, planner: HostPlanner, on_row: OnRow) -> Generated:
     found = sorted((convert.core_row(row) for row in rows), key=sort_key)
-    findings = tuple(convert.core_finding(row) for row in Finding.objects.filter(host=host))
+    findings = tuple(convert.core_finding(row) for row in Finding.objects.filter(host=host).exclude(kind__in=KINDS))
     return generate(
         Inventory(tuple(found), findings, ()),
         planner,

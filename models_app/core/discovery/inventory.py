@@ -102,7 +102,7 @@ def _lonely_packages(listing: Listing, selection: Selection) -> list[Finding]:
     files = [entry for part in listing.roots for entry in part.files]
     main = next((part.root.path for part in listing.roots if not part.root.category), listing.roots[0].root.path)
     return [
-        Finding("component-missing", package.path, NO_DINO, "error")
+        Finding("package-incomplete", package.path, NO_DINO, "error")
         for package in selection.packages
         if not companions(main, package.path, files).dino
     ]
