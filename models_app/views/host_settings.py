@@ -10,14 +10,16 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from gpus_app.forms import KEYS, MemoryForm
 from gpus_app.models import Host
-from gpus_app.selectors import get_host, memory_settings
+from gpus_app.selectors import get_host, memory_settings, watch_settings_of
 from gpus_app.services import save_memory_settings
 from models_app import selectors, services
 from models_app.models import Root
 from models_app.pages.host_page import root_rows
 from models_app.pages.memory_page import Conflict, memory_conflict, memory_rows, originals
+from models_app.pages.watch_text import watch_text
 from models_app.root_form import RootForm
 from models_app.views.hosts import host_context
+from models_app.watch_form import WatchForm
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, needs, require
 from quartermaster_site.errors import EditConflict, Refused
@@ -71,9 +73,13 @@ def host_folders(request: Request, slug: str) -> HttpResponse:
     return folders_page(request, get_host(slug), RootForm())
 
 
-def folders_page(request: Request, host: Host, form: RootForm, status: int = 200) -> HttpResponse:
+def folders_page(
+    request: Request, host: Host, form: RootForm, *, watch_form: WatchForm | None = None, status: int = 200
+) -> HttpResponse:
     context = host_context(request, host) | {
         "form": form,
+        "watch": watch_text(host),
+        "watch_form": watch_form or WatchForm(watch=watch_settings_of(host)),
         "roots": root_rows(list(selectors.roots(host))),
         "add_url": reverse("models:root-add", args=[host.slug]),
     }

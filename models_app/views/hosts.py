@@ -15,6 +15,7 @@ from models_app import selectors, services
 from models_app.models import Root
 from models_app.pages.host_page import budget_text, device_bar, device_rows, held_back, host_lines, root_rows
 from models_app.pages.shell import remember_host, shell_of
+from models_app.pages.watch_text import watch_text
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.errors import Unavailable
@@ -52,6 +53,7 @@ def host_show(request: Request, slug: str) -> HttpResponse:
         "bar": device_bar(host),
         "memory": memory_settings(host),
         "roots": root_rows(list(selectors.roots(host))),
+        "watch": watch_text(host),
     }
     return page(request, "hosts/host_detail.html", context, fragments=["devices"])
 

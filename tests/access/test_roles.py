@@ -60,6 +60,7 @@ CHANGE = {
     "/hosts/local/settings/memory/": (EDITOR, {"version": "0", "ttlSec": "60"}),
     "/hosts/local/settings/gpu/": (EDITOR, {"version": "0", "minGpuVramGB": "1"}),
     "/hosts/local/folders/add/": (ADMIN, {"path": "/more"}),
+    "/hosts/local/folders/watching/": (ADMIN, {"version": "0", "pollSec": "60"}),
     "/hosts/local/folders/{root}/remove/": (ADMIN, {"confirm": "1"}),
     "/config/local/render/": (OPERATOR, {}),
     "/config/local/target/": (ADMIN, {"path": "/srv/other.yaml", "dialect": "llama-swap"}),
