@@ -48,13 +48,14 @@ def _typed(value: Any) -> str:
 
 
 def _fields(memory: MemorySettings) -> dict[str, forms.Field]:
-    capacity = f" The devices seen have {memory.capacity_gib:g} GiB together." if memory.capacity_gib else ""
+    seen = f" The devices seen have {memory.capacity_gib:g} GiB together; more is kept, with a warning."
+    capacity = seen if memory.capacity_gib else ""
     installed = f" {memory.ram_total_gib:g} GiB are fitted." if memory.ram_total_gib else ""
     return {
         "targetVramGB": _size(
             "VRAM target",
             f"{memory.target_in_use_gib:g}" if memory.target_in_use_gib else "no GPU seen",
-            f"All devices together; plans never use more.{capacity} More than that is kept, with a warning.",
+            f"All devices together; plans never use more.{capacity}",
         ),
         "autoVram": forms.BooleanField(
             label="Follow free VRAM",

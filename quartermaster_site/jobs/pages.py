@@ -125,7 +125,7 @@ def job_view(job: Job, *, may_cancel: bool, may_retry: bool) -> JobView:
         took=_seconds_text(job.duration),
         progress=progress_text(job),
         phases=_phases(job),
-        results=_results(job.result) if job.is_finished else (),
+        results=(*_results(job.result), *_problems(job)) if job.is_finished else (),
         error_title=_spaced(job.error_kind) or "Failed",
         links=_links(job),
         relatives=_relatives(job),
@@ -159,6 +159,11 @@ def _results(result: dict[str, Any]) -> tuple[tuple[str, str], ...]:
         elif isinstance(value, str) and value:
             found.append((label, value))
     return tuple(found)
+
+
+def _problems(job: Job) -> tuple[tuple[str, str], ...]:
+    """How many problems stand behind "done, with problems"."""
+    return (("Problems", f"{job.warnings:,}"),) if job.warnings else ()
 
 
 def _spaced(name: str) -> str:

@@ -40,6 +40,7 @@ def test_a_running_job_polls_until_it_is_over(gpu_host: Host, viewer: Client) ->
     part = answer.content.decode()
     assert part.lstrip().startswith('<section class="q-card" id="job-panel"')
     assert "hx-trigger" not in part
+    assert "<dt>Problems</dt><dd>3</dd>" in part
 
 
 def test_an_unknown_total_is_an_unfilled_bar(gpu_host: Host, viewer: Client) -> None:
