@@ -14,6 +14,7 @@ from django.utils import timezone
 from gpus_app.memory_settings import NUMBERS
 from gpus_app.selectors import target_vram_gib
 from models_app.models import Finding
+from models_app.pages.budget_bar import BudgetBar, budget_bar
 from models_app.pages.host_page import device_bar, held_back
 from models_app.pages.issue_list import finding_row
 from models_app.pages.shell import WorkerState, worker_state
@@ -24,6 +25,7 @@ from quartermaster_site.figures import ago, count, counted
 
 ACTIONS = {
     "settings.memory": "memory",
+    "settings.gpu": "devices",
     "root.add": "folder added",
     "root.remove": "folder removed",
     "host.rename": "renamed",
@@ -35,6 +37,11 @@ ACTIONS = {
 
 FIELD_NAMES = {rule.key: rule.label for rule in NUMBERS} | {
     "autoVram": "Follow free VRAM",
+    "multiGpu": "Use several cards",
+    "minGpuVramGB": "Smallest card",
+    "sharedMemory": "Shared memory",
+    "poolIntegratedGpu": "Pool integrated GPUs",
+    "deviceReserveGB": "Left to others",
     "path": "Path",
     "models": "Models",
     "publish_path": "Path",
@@ -67,6 +74,7 @@ class Card:
     subtitle: str
     worker: WorkerState
     bar: MemoryBar | None
+    budget: BudgetBar
     hint: str
     hint_link: str
     facts: tuple[Fact, ...]
@@ -120,6 +128,7 @@ def host_card(card: HostCard, *, may_scan: bool) -> Card:
         subtitle=f"{gpus}, {budget}",
         worker=worker_state(host),
         bar=device_bar(host),
+        budget=budget_bar(host, card.largest),
         hint="" if card.devices else _no_gpu(bool(target)),
         hint_link="Change it" if target else "Set the budget by hand",
         facts=_facts(card),
@@ -213,4 +222,6 @@ def _value(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"GPU {key}: {_value(item)}" for key, item in value.items()) or "none"
     return f"{value:g}" if isinstance(value, float) else str(value)

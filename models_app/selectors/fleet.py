@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Count, Max, Q, QuerySet, prefetch_related_objects
+from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery, prefetch_related_objects
 
 from gpus_app.models import Device, Host
 from gpus_app.selectors import hosts
@@ -17,6 +17,23 @@ from quartermaster_site.jobs.models import UNFINISHED, Job, State
 
 FILE_OF_OTHERS = ("ForeignFile", "Drift")
 """Kinds of error of a write that a person may decide to go on after."""
+
+
+@dataclass(frozen=True, slots=True)
+class LargestPlan:
+    """The plan that takes most of one kind of memory; 0 bytes where there is none."""
+
+    size_bytes: int = 0
+    profile_id: str = ""
+    row_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LargestPlans:
+    """Of the plans that fit, with layers in RAM or not."""
+
+    vram: LargestPlan = LargestPlan()
+    ram: LargestPlan = LargestPlan()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +52,7 @@ class HostCard:
     candidate: Revision | None
     written: Revision | None
     running: Sequence[Job]
+    largest: LargestPlans = LargestPlans()
 
     @property
     def is_unwritten(self) -> bool:
@@ -49,6 +67,7 @@ def overview(known: Sequence[Host] | None = None) -> list[HostCard]:
     everyone = list(hosts() if known is None else known)
     prefetch_related_objects(everyone, "roots")
     counts = _row_counts()
+    largest = largest_plans()
     candidates = newest_revisions(written=False)
     written = newest_revisions(written=True)
     scans = _last_scans()
@@ -64,6 +83,7 @@ def overview(known: Sequence[Host] | None = None) -> list[HostCard]:
             candidate=candidates.get(host.pk),
             written=written.get(host.pk),
             running=running.get(host.pk, []),
+            largest=largest.get(host.pk, LargestPlans()),
             **counts.get(host.pk, _NO_ROWS),
         )
         for host in everyone
@@ -91,6 +111,22 @@ def _row_counts() -> dict[int, Mapping[str, int]]:
     return {
         host: dict(zip(names, (models, served, warned, offline, models - served), strict=True))
         for host, models, served, warned, offline in found
+    }
+
+
+def largest_plans() -> dict[int, LargestPlans]:
+    """Host -> its largest plans, in one query."""
+    fitting = StoredPlan.objects.filter(row__host=OuterRef("pk"), verdict__in=("fits", "spills"))
+    columns = ("size", "profile_id", "row_id")
+    asked: dict[str, Subquery] = {}
+    for kind in ("vram", "ram"):
+        most = fitting.annotate(size=F(f"est_{kind}_bytes")).order_by("-size", "id")
+        asked |= {f"{kind}_{column}": Subquery(most.values(column)[:1]) for column in columns}
+    found = Host.objects.order_by().annotate(**asked).values_list("pk", *asked)
+    return {
+        pk: LargestPlans(LargestPlan(*values[:3]), LargestPlan(*values[3:]))
+        for pk, *values in found
+        if values[0] is not None
     }
 
 
