@@ -35,7 +35,7 @@ def file_rows(detail: ModelDetail) -> list[FileRow]:
     return [
         FileRow(
             path=part.path,
-            role=f"{part.role}, borrowed from {part.origin}" if part.origin else part.role,
+            role=part.role,
             size=f"{gib(part.size_bytes)} GiB",
             modified=_moment(times.get(part.path, 0)),
         )

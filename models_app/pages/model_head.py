@@ -32,6 +32,9 @@ class ModelHead:
     name: str
     served_id: str
     quant: str
+    tensor_quant: str
+    """The type that most of the tensors have, where the name's quant says something else."""
+    family: str
     model_class: str
     size_bytes: int
     trained: int
@@ -54,6 +57,8 @@ def model_head(detail: ModelDetail, address: str) -> ModelHead:
         name=row.base_id,
         served_id=row.served_id,
         quant=row.quant or row.quant_label,
+        tensor_quant=row.quant_label if row.quant and row.quant_label != row.quant else "",
+        family=row.family_key if row.family_key != row.base_id else "",
         model_class=row.model_class or "not served",
         size_bytes=row.size_bytes,
         trained=detail.header.context_length if detail.header else 0,

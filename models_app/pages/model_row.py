@@ -67,6 +67,7 @@ class ModelItem:
     pills: tuple[Pill, ...]
     host: str
     model_class: str
+    family: str
     size: str
     context: str
     bar: MiniBar | None
@@ -111,6 +112,7 @@ def model_item(
         pills=tuple(_pill(row, text, group, wanted) for row, text in zip(group.rows, texts, strict=True)),
         host=scale.name if show_host else "",
         model_class=shown.model_class or UNKNOWN,
+        family=shown.family_key if shown.family_key != shown.base_id else "",
         size=gib(shown.size_bytes),
         context=count(plan.ctx_tokens) if plan and plan.ctx_tokens else UNKNOWN,
         bar=bar if scale.budget_bytes else None,
@@ -142,7 +144,7 @@ def _pill(row: Row, text: str, group: ModelGroup, wanted: ModelFilter) -> Pill:
     query = wanted.query(picks=(wanted.picks - others) | {row.pk})
     return Pill(
         text=text,
-        title=row.served_id,
+        title=f"{row.served_id}, {row.quant_label} by its tensors" if row.quant_label else row.served_id,
         url=f"{reverse('models:model-list')}{query}",
         fragment=f"{reverse('models:model-row', args=[row.pk])}{wanted.query()}",
         on=len(group.rows) > 1 and row.pk == group.chosen.pk,

@@ -51,9 +51,12 @@ class ModelDetail:
         return _facts(self.header)
 
 
-def get_row(pk: int) -> Row:
-    """One row by its number; NotFound. The facts of its header stay in the database until they are asked for."""
-    host = ("host__devices", "host__settings", "host__backends")
+def get_row(pk: int, *, for_plan: bool = True) -> Row:
+    """One row by its number; NotFound. The facts of its header stay in the database until they are asked for.
+
+    `for_plan` brings what a plan needs of the host.
+    """
+    host = ("host__devices", "host__settings", "host__backends") if for_plan else ()
     rows = Row.objects.select_related("host", "root", "header").prefetch_related(*host)
     row = rows.defer("header__facts").filter(pk=pk).first()
     if row is None:

@@ -11,6 +11,9 @@ from models_app import selectors, services
 from models_app.models import Row
 from models_app.pages.file_page import fact_rows, file_rows, read_note
 from models_app.pages.model_head import model_head, model_notes
+from models_app.pages.pairings import pairings, served
+from models_app.pages.shell import shell_of
+from models_app.selectors.components import host_components
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.http import Request, go_to, page
@@ -21,13 +24,18 @@ AWAY = (Row.State.MISSING, Row.State.OFFLINE)
 @require_safe
 @needs(Level.VIEW)
 def model_files(request: Request, pk: int) -> HttpResponse:
-    detail = selectors.model_detail(selectors.get_row(pk))
+    detail = selectors.model_detail(selectors.get_row(pk, for_plan=False))
     query = request.GET.get("q", "").strip()[:200]
     facts = fact_rows(detail.facts, query)
+    host = next(host for host in shell_of(request).hosts if host.pk == detail.row.host_id)
+    found = host_components(host)
+    model = next((item for item in found.models if item.pk == pk), None)
     context = {
         "head": model_head(detail, "models:model-files"),
         "notes": model_notes(detail),
         "files": file_rows(detail),
+        "pairings": pairings(found, model) if model else [],
+        "served": served(found, model) if model else [],
         "missing": ", ".join(str(number) for number in detail.found.missing_shards),
         "warnings": detail.header.warnings if detail.header else (),
         "facts": facts,
