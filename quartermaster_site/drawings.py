@@ -13,7 +13,7 @@ from quartermaster_site.figures import GIB, gib
 
 ROW_PIXELS = 50
 AXIS_PIXELS = 14
-LABEL_SHARE = 0.11
+LABEL_SHARE = 0.2
 """A part narrower than this share of the drawing has no room for its label."""
 _STEPS_GIB = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _MOST_TICKS = 6

@@ -292,8 +292,21 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
+class TermPart:
+    """One addend of a memory term in one place. `factors` are numbers with what they count, and multiply to its bytes;
+    without them the size is itself what was read (tensors, a file) or stated (a reserve).
+    """
+
+    device: int | None
+    """Number of the device; None is RAM."""
+    label: str
+    size_bytes: int
+    factors: tuple[tuple[float, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryTerm:
-    """One line of the memory table. `how` is the sentence behind "how?"."""
+    """One line of the memory table. `how` is the sentence behind "how?"; `parts` add up to the figure of each place."""
 
     key: str
     """`weights`, `kv`, `compute`, `projector`, `drafter`, `runtime`, `headroom`, `checkpoints`."""
@@ -301,6 +314,7 @@ class MemoryTerm:
     device_bytes: tuple[int, ...]
     ram_bytes: int
     how: str
+    parts: tuple[TermPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from models_app.core.catalog import MemoryTerm, Plan
 from models_app.core.classes.dispatch import is_not_yet
 from models_app.pages.context_curve import CurveSection
+from models_app.pages.how_text import HowPlace, how_places
 from models_app.pages.layer_strip import LayerStrip, layer_strip
 from models_app.pages.memory_columns import device_totals, memory_columns, shown_terms
 from models_app.pages.placement_text import placement_sentence
@@ -57,6 +58,7 @@ class PartRow:
     cells: tuple[str, ...]
     vram: str
     ram: str
+    places: tuple[HowPlace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,8 @@ def _table(plan: Plan) -> tuple[tuple[PartRow, ...], PartRow | None]:
         cells = tuple(_cell(column.steps[row], column.sizes[row]) for column in devices)
         vram = _cell(sum(column.steps[row] for column in devices), sum(term.device_bytes))
         colour = _COLOURS.get(term.key, term.key)
-        rows.append(PartRow(term.key, colour, term.label, term.how, cells, vram, _cell(ram.steps[row], term.ram_bytes)))
+        in_ram = _cell(ram.steps[row], term.ram_bytes)
+        rows.append(PartRow(term.key, colour, term.label, term.how, cells, vram, in_ram, how_places(term)))
     total = PartRow(
         "total",
         "",

@@ -12,7 +12,7 @@ from models_app.core.planning.question import Answer, Room, nothing
 from models_app.core.planning.search import search
 from models_app.core.planning.side_memory import BakedHead
 from models_app.core.planning.table import ModelTable
-from models_app.core.planning.terms import memory_terms
+from models_app.core.planning.terms import CONVERTING, memory_terms
 from models_app.core.planning.wishes import Wishes, beside_bytes, checkpoint_ram_bytes
 
 FITS = "fits"
@@ -61,7 +61,7 @@ def plan_launch(header: Header, table: ModelTable, wishes: Wishes) -> PlannedLau
         wishes = replace(wishes, budget=wishes.budget.without_devices())
         room = room_of(header, table, wishes)
         answer = search(table, wishes.question, room)
-    terms = memory_terms(table, wishes, answer)
+    terms = memory_terms(table, wishes, answer, baked_head(header, table, wishes))
     planned = PlannedLaunch(wishes, answer, terms, UNKNOWN, fell_back, room)
     return replace(planned, verdict=_verdict(table, planned))
 
@@ -77,14 +77,22 @@ def room_of(header: Header, table: ModelTable, wishes: Wishes) -> Room:
     rooms = [max(0, size - budget.runtime_bytes - wishes.headroom_bytes) for size in devices]
     if rooms:
         rooms[-1] = max(0, rooms[-1] - beside)
-    head = BakedHead(table, header, wishes.question, companions.draft_k, companions.draft_v)
+    head = baked_head(header, table, wishes)
     return Room(
         device_bytes=tuple(rooms),
         ram_bytes=max(0, budget.ram_bytes - ram) if budget.ram_bytes else None,
-        growing=head.bytes_at if companions.baked_head else nothing,
-        cuda=budget.runtime in ("cuda", "rocm"),
+        growing=head.bytes_at if head else nothing,
+        cuda=budget.runtime in CONVERTING,
         compute_factor=wishes.compute_factor if wishes.compute_factor > 0 else 1.0,
     )
+
+
+def baked_head(header: Header, table: ModelTable, wishes: Wishes) -> BakedHead | None:
+    """The draft context on the model's own draft blocks, where the launch opens one."""
+    companions = wishes.companions
+    if not companions.baked_head:
+        return None
+    return BakedHead(table, header, wishes.question, companions.draft_k, companions.draft_v)
 
 
 def _verdict(table: ModelTable, planned: PlannedLaunch) -> str:

@@ -28,10 +28,7 @@ def project(table: ModelTable, launch: Launch, *, cuda: bool = False) -> Project
     in for large batches (compute-buffer.md 6). The default is a device that does neither, as llama.cpp's own
     projection for a remote device shows it.
     """
-    geo = geometry(launch, table.window, table.trained_tokens)
-    split = split_units(table.blocks, launch.gpu_layers, _shares(launch))
-    run = _launched(table, launch, geo, split, cuda)
-    stages = _stages(table, split)
+    run, stages = laid_out(table, launch, cuda=cuda)
     compute = [device_compute(run, stage) for stage in stages]
     on_host = host_compute(run)
     if cuda:
@@ -48,6 +45,13 @@ def project(table: ModelTable, launch: Launch, *, cuda: bool = False) -> Project
     host_context = table.trunk if not launch.kv_offload else run.host_blocks
     host = MemoryUse(HOST, _host_weights(run), _context(run, 0, host_context), on_host)
     return Projection(table.engine, devices, host, table.warnings)
+
+
+def laid_out(table: ModelTable, launch: Launch, *, cuda: bool = False) -> tuple[Launched, list[Stage]]:
+    """A launch taken apart, and the part of every device."""
+    geo = geometry(launch, table.window, table.trained_tokens)
+    split = split_units(table.blocks, launch.gpu_layers, _shares(launch))
+    return _launched(table, launch, geo, split, cuda), [_stage(table, start, end) for start, end in split.ranges]
 
 
 def load_of_units(
@@ -93,10 +97,6 @@ def _launched(table: ModelTable, launch: Launch, geo: Geometry, split: Split, cu
         cpu_moe_blocks=limit if moved else 0,
         pipelined=whole and launch.devices > 1,
     )
-
-
-def _stages(table: ModelTable, split: Split) -> list[Stage]:
-    return [_stage(table, start, end) for start, end in split.ranges]
 
 
 def _stage(table: ModelTable, start: int, end: int) -> Stage:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from models_app.core.catalog import Header
+from models_app.core.catalog import Header, TermPart
 from models_app.core.planning.checkpoints import Checkpoints
 from models_app.core.planning.classic_overheads import projector_clip_gib
 from models_app.core.planning.context import STATE_ELEMENT_BYTES, cache_bytes
 from models_app.core.planning.geometry import CELL_MULTIPLE
-from models_app.core.planning.kv_types import KvPair
+from models_app.core.planning.kv_types import KvPair, element_bytes
 from models_app.core.planning.model_facts import ModelTable
 from models_app.core.planning.question import Question
 from models_app.core.units import GIB, from_gib, pad
@@ -51,16 +51,39 @@ class BakedHead:
 
     def bytes_at(self, ctx_tokens: int, pair: KvPair) -> int:
         """Weights, cache and compute buffer for this window of one slot."""
-        cells = pad(ctx_tokens * self.question.slots, CELL_MULTIPLE)
-        return self.table.nextn_bytes + self._cache(cells, pair) + self._compute(cells, ctx_tokens)
+        cells = self._cells(ctx_tokens)
+        caches = sum(size for _, size, _ in self._caches(cells, pair))
+        return self.table.nextn_bytes + caches + self._compute(cells, ctx_tokens)
 
-    def _cache(self, cells: int, pair: KvPair) -> int:
+    def parts_at(self, ctx_tokens: int, pair: KvPair, place: int | None) -> tuple[TermPart, ...]:
+        """The addends of `bytes_at`."""
+        cells = self._cells(ctx_tokens)
+        parts = [TermPart(place, "draft blocks", self.table.nextn_bytes)]
+        parts += [TermPart(place, name, size, factors) for name, size, factors in self._caches(cells, pair)]
+        return (*parts, TermPart(place, "compute buffer of its own", self._compute(cells, ctx_tokens)))
+
+    def _cells(self, ctx_tokens: int) -> int:
+        return pad(ctx_tokens * self.question.slots, CELL_MULTIPLE)
+
+    def _caches(self, cells: int, pair: KvPair) -> list[tuple[str, int, tuple[tuple[float, str], ...]]]:
+        """K and V of the draft blocks: name, bytes, and what they are the product of."""
         header = self.header
-        elements = cells * header.nextn_layers * header.head_count_kv
-        keys = cache_bytes(elements * header.key_length, self.own_k or pair.k)
-        # A latent cache holds one compressed row for K and V together.
-        values = 0 if self.table.latent else cache_bytes(elements * header.value_length, self.own_v or pair.v)
-        return keys + values
+        sides = [("K", header.key_length, self.own_k or pair.k), ("V", header.value_length, self.own_v or pair.v)]
+        if self.table.latent:  # one compressed row for K and V together
+            sides.pop()
+        found = []
+        for name, length, kv_type in sides:
+            width = header.head_count_kv * length
+            size = cache_bytes(cells * header.nextn_layers * width, kv_type)
+            layers = "layers" if header.nextn_layers > 1 else "layer"
+            factors: tuple[tuple[float, str], ...] = (
+                (cells, "cells"),
+                (header.nextn_layers, layers),
+                (width, "values"),
+                (element_bytes(kv_type), f"bytes of {kv_type}"),
+            )
+            found.append((f"{name} of the drafts", size, factors))
+        return found
 
     def _compute(self, cells: int, ctx_tokens: int) -> int:
         ubatch = min(self.question.ubatch, ctx_tokens)
@@ -74,8 +97,13 @@ class BakedHead:
 
 def checkpoint_bytes(table: ModelTable, checkpoints: Checkpoints, ctx_tokens: int, slots: int, pair: KvPair) -> int:
     """RAM of all checkpoints of all slots. Plain attention models take none."""
-    count = min(checkpoints.count, ctx_tokens // max(1, checkpoints.spacing))
-    return max(0, count) * max(1, slots) * one_checkpoint_bytes(table, ctx_tokens, pair)
+    count = checkpoint_count(checkpoints, ctx_tokens)
+    return count * max(1, slots) * one_checkpoint_bytes(table, ctx_tokens, pair)
+
+
+def checkpoint_count(checkpoints: Checkpoints, ctx_tokens: int) -> int:
+    """Checkpoints of one slot: no more than a window of this length has room for."""
+    return max(0, min(checkpoints.count, ctx_tokens // max(1, checkpoints.spacing)))
 
 
 def one_checkpoint_bytes(table: ModelTable, ctx_tokens: int, pair: KvPair) -> int:

@@ -2,29 +2,52 @@
 
 from __future__ import annotations
 
-from models_app.core.catalog import MemoryTerm, MemoryUse
+from collections.abc import Iterable
+
+from models_app.core.catalog import MemoryTerm, MemoryUse, TermPart
+from models_app.core.planning.projection import laid_out
 from models_app.core.planning.question import Answer
-from models_app.core.planning.side_memory import DRAFT_FILE_EXTRA_BYTES, one_checkpoint_bytes
+from models_app.core.planning.side_memory import (
+    DRAFT_FILE_EXTRA_BYTES,
+    BakedHead,
+    checkpoint_count,
+    one_checkpoint_bytes,
+)
 from models_app.core.planning.table import ModelTable
-from models_app.core.planning.wishes import Wishes, checkpoint_ram_bytes
+from models_app.core.planning.term_parts import compute_parts, context_parts, weight_parts
+from models_app.core.planning.wishes import Wishes
 from models_app.core.units import GIB, MIB
 
+CONVERTING = ("cuda", "rocm")
+"""Runtimes whose devices convert quantised caches and copy host weights in (compute-buffer.md 6)."""
 
-def memory_terms(table: ModelTable, wishes: Wishes, answer: Answer) -> tuple[MemoryTerm, ...]:
-    """All terms that are not zero; weights, cache and compute are always there."""
+
+def memory_terms(
+    table: ModelTable, wishes: Wishes, answer: Answer, head: BakedHead | None = None
+) -> tuple[MemoryTerm, ...]:
+    """All terms that are not zero; weights, cache and compute are always there. `head` is the own draft context."""
+    run, stages = laid_out(table, answer.launch, cuda=wishes.budget.runtime in CONVERTING)
+    loads = tuple(load.compute_bytes for load in answer.loads)
     terms = [
-        _of_uses("weights", "Weights", answer, "model_bytes", _how_weights(table, answer)),
-        _of_uses("kv", "Context", answer, "context_bytes", _how_context(table, answer)),
-        _of_uses("compute", "Compute buffers", answer, "compute_bytes", _how_compute(table, wishes, answer)),
+        _of_uses("weights", "Weights", answer, "model_bytes", _how_weights(table, answer), weight_parts(run, stages)),
+        _of_uses("kv", "Context", answer, "context_bytes", _how_context(table, answer), context_parts(run, stages)),
+        _of_uses(
+            "compute",
+            "Compute buffers",
+            answer,
+            "compute_bytes",
+            _how_compute(table, wishes, answer),
+            compute_parts(run, stages, loads, answer.host.compute_bytes),
+        ),
     ]
-    extras = [_projector(wishes), _drafter(wishes, answer), _checkpoints(table, wishes, answer)]
+    extras = [_projector(wishes), _drafter(wishes, answer, head), _checkpoints(table, wishes, answer)]
     extras += [_runtime(wishes), _headroom(wishes)]
     return tuple(terms + [term for term in extras if term and (term.ram_bytes or any(term.device_bytes))])
 
 
-def _of_uses(key: str, label: str, answer: Answer, attribute: str, how: str) -> MemoryTerm:
+def _of_uses(key: str, label: str, answer: Answer, attribute: str, how: str, parts: Iterable[TermPart]) -> MemoryTerm:
     devices = tuple(_figure(device, attribute) for device in answer.loads)
-    return MemoryTerm(key, label, devices, _figure(answer.host, attribute), how)
+    return MemoryTerm(key, label, devices, _figure(answer.host, attribute), how, tuple(parts))
 
 
 def _figure(use: MemoryUse, attribute: str) -> int:
@@ -76,7 +99,7 @@ def _how_compute(table: ModelTable, wishes: Wishes, answer: Answer) -> str:
 
 def _extra_causes(wishes: Wishes, answer: Answer) -> str:
     causes = []
-    if wishes.budget.runtime in ("cuda", "rocm"):
+    if wishes.budget.runtime in CONVERTING:
         causes.append(f"what a {wishes.budget.runtime.upper()} device adds")
     if answer.launch.draft_tokens:
         causes.append(f"logits of {answer.launch.draft_tokens:,} drafted tokens")
@@ -89,65 +112,69 @@ def _projector(wishes: Wishes) -> MemoryTerm | None:
     projector = wishes.companions.projector
     if projector is None:
         return None
-    on_gpu = not projector.in_ram and bool(wishes.budget.device_bytes)
-    how = (
-        f"File {_gib(projector.file_bytes)} and its compute buffer {_gib(projector.clip_bytes)}, "
-        f"{'on the main device' if on_gpu else 'in RAM'}."
+    place = None if projector.in_ram else _main_device(wishes)
+    how = f"The projector of the profile, {'in RAM' if place is None else 'on the main device'}."
+    parts = (
+        TermPart(place, "file", projector.file_bytes),
+        TermPart(place, "its compute buffer", projector.clip_bytes),
     )
-    return _placed("projector", "Projector", wishes, projector.total_bytes, on_gpu, how)
+    return _placed("projector", "Projector", wishes, parts, how)
 
 
-def _drafter(wishes: Wishes, answer: Answer) -> MemoryTerm | None:
-    companions = wishes.companions
-    if companions.baked_head:
+def _drafter(wishes: Wishes, answer: Answer, head: BakedHead | None) -> MemoryTerm | None:
+    file_bytes, place = wishes.companions.draft_file_bytes, _main_device(wishes)
+    if head is not None:
         how = "The model's own draft blocks, their cache for the same window, and a compute buffer of their own."
-        size = answer.growing_bytes
-    elif companions.draft_file_bytes:
-        file, extra = _gib(companions.draft_file_bytes), _gib(DRAFT_FILE_EXTRA_BYTES)
-        how = f"The draft model's file {file} and {extra} for its cache."
-        size = companions.draft_file_bytes + DRAFT_FILE_EXTRA_BYTES
+        parts = head.parts_at(answer.placement.ctx_tokens, answer.pair, place)
+    elif file_bytes:
+        how = "The paired draft model; its cache and compute buffer are a flat figure."
+        extra = TermPart(place, "its cache and compute buffer", DRAFT_FILE_EXTRA_BYTES)
+        parts = (TermPart(place, "file", file_bytes), extra)
     else:
         return None
-    return _placed("drafter", "Drafter", wishes, size, bool(wishes.budget.device_bytes), how)
+    return _placed("drafter", "Drafter", wishes, parts, how)
 
 
 def _checkpoints(table: ModelTable, wishes: Wishes, answer: Answer) -> MemoryTerm:
-    window = answer.placement.ctx_tokens
+    window, slots = answer.placement.ctx_tokens, answer.launch.slots
     one = one_checkpoint_bytes(table, window, answer.pair)
-    how = (
-        f"Up to {wishes.companions.checkpoints.count} checkpoints for each of {answer.launch.slots} slot(s),"
-        f" {one / MIB:,.1f} MiB each, always in RAM."
-    )
-    return MemoryTerm(
-        "checkpoints",
-        "Context checkpoints",
-        _zeros(wishes),
-        checkpoint_ram_bytes(table, wishes, window, answer.pair),
-        how,
-    )
+    count = checkpoint_count(wishes.companions.checkpoints, window)
+    factors = ((count, "checkpoints"), (slots, "slots" if slots > 1 else "slot"), (one, "bytes"))
+    part = TermPart(None, "copies of what slides or recurs", count * slots * one, factors)
+    how = f"Up to {count} checkpoints of {one / MIB:,.1f} MiB for each slot, always in RAM."
+    return _placed("checkpoints", "Context checkpoints", wishes, (part,), how)
 
 
 def _runtime(wishes: Wishes) -> MemoryTerm:
     budget = wishes.budget
     how = f"Driver and libraries of one {budget.runtime.upper()} process: {_gib(budget.runtime_bytes)} on every device."
-    return MemoryTerm("runtime", "Runtime", tuple(budget.runtime_bytes for _ in budget.device_bytes), 0, how)
+    return _placed("runtime", "Runtime", wishes, _on_every_device(wishes, "a process", budget.runtime_bytes), how)
 
 
 def _headroom(wishes: Wishes) -> MemoryTerm:
     how = f"Kept free: {_gib(wishes.headroom_bytes)} on every device."
-    devices = tuple(wishes.headroom_bytes for _ in wishes.budget.device_bytes)
-    return MemoryTerm("headroom", "Headroom", devices, 0, how)
+    return _placed("headroom", "Headroom", wishes, _on_every_device(wishes, "kept free", wishes.headroom_bytes), how)
 
 
-def _placed(key: str, label: str, wishes: Wishes, size: int, on_gpu: bool, how: str) -> MemoryTerm:
-    devices = _zeros(wishes)
-    if on_gpu:
-        return MemoryTerm(key, label, (*devices[:-1], size), 0, how)
-    return MemoryTerm(key, label, devices, size, how)
+def _on_every_device(wishes: Wishes, label: str, size_bytes: int) -> tuple[TermPart, ...]:
+    return tuple(TermPart(number, label, size_bytes) for number in range(len(wishes.budget.device_bytes)))
 
 
-def _zeros(wishes: Wishes) -> tuple[int, ...]:
-    return (0,) * len(wishes.budget.device_bytes)
+def _main_device(wishes: Wishes) -> int | None:
+    """Where companions go: the last device, or RAM without one."""
+    return len(wishes.budget.device_bytes) - 1 if wishes.budget.device_bytes else None
+
+
+def _placed(key: str, label: str, wishes: Wishes, parts: tuple[TermPart, ...], how: str) -> MemoryTerm:
+    """A term that is the sum of its parts."""
+    devices = [0] * len(wishes.budget.device_bytes)
+    ram = 0
+    for part in parts:
+        if part.device is None:
+            ram += part.size_bytes
+        else:
+            devices[part.device] += part.size_bytes
+    return MemoryTerm(key, label, tuple(devices), ram, how, parts)
 
 
 def _gib(size_bytes: int) -> str:
