@@ -12,6 +12,8 @@ from pathlib import Path
 from quartermaster_site import env
 
 _STAMP = ".collected"
+_ADDRESS = "address"
+_DEFAULT_ADDRESS = "http://127.0.0.1:8420"
 
 
 @contextmanager
@@ -97,6 +99,19 @@ def recover() -> None:
     from quartermaster_site.jobs.sweeping import lose_all
 
     lose_all(Host.objects.get(slug=env.host_slug()))
+
+
+def note_address(address: str) -> None:
+    """Keep where the pages are, for links that other commands print."""
+    (env.data_dir() / _ADDRESS).write_text(address, encoding="utf-8")
+
+
+def noted_address() -> str:
+    """Where `up` last served the pages; its default before that."""
+    try:
+        return (env.data_dir() / _ADDRESS).read_text(encoding="utf-8").strip() or _DEFAULT_ADDRESS
+    except (OSError, UnicodeDecodeError):
+        return _DEFAULT_ADDRESS
 
 
 def setup_token() -> str:

@@ -75,6 +75,7 @@ def _start(options: argparse.Namespace, children: list[Child]) -> None:
         children.append(_control_worker())
     wait_until_up(options.host, options.port, env.allowed_hosts()[0], lambda: _check(children), _READY_SECONDS)
     address = f"http://{names[0]}:{options.port}"
+    preparation.note_address(address)
     _say(f"running at {address}/ (Ctrl-C stops it)")
     if trouble := preparation.broker_trouble():
         _say(trouble)

@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
+from quartermaster_site import preparation
 from quartermaster_site.access import services
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry, Installation, Role
@@ -77,6 +78,15 @@ def test_the_command_prints_a_link(capsys):
     call_command("setup_link", base="https://qm.example/")
     link = capsys.readouterr().out.strip()
     services.claim_setup(token=link.removeprefix("https://qm.example/setup/?token="))
+
+
+def test_the_link_leads_to_where_the_pages_were_last_served(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("QM_DATA_DIR", str(tmp_path))
+    call_command("setup_link")
+    assert capsys.readouterr().out.startswith("http://127.0.0.1:8420/setup/?token=")
+    preparation.note_address("http://atlas:9000")
+    call_command("setup_link")
+    assert capsys.readouterr().out.startswith("http://atlas:9000/setup/?token=")
 
 
 def test_the_command_refuses_when_there_is_an_administrator(actor):
