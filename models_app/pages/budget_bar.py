@@ -47,9 +47,9 @@ def budget_bar(host: Host, largest: LargestPlans) -> BudgetBar:
     return BudgetBar(
         bar=memory_bar(tracks, f"Largest plan against the budget of {host.name}. {words}"),
         figures=(
-            BudgetFigure("VRAM", gib(total) if total else UNKNOWN, "of the devices that planning uses"),
+            BudgetFigure("VRAM", gib(total) if total else UNKNOWN),
             BudgetFigure("VRAM target", gib(budget.target_bytes) if budget.target_bytes else "none: CPU only"),
-            BudgetFigure("Headroom", gib(headroom) if headroom else UNKNOWN, "in every plan"),
+            BudgetFigure("Headroom", gib(headroom) if headroom else UNKNOWN),
             _figure("Largest plan", largest.vram),
             BudgetFigure("RAM limit", gib(budget.ram_bytes) if budget.ram_bytes else "none"),
             _figure("Most RAM", largest.ram),

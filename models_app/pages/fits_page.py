@@ -104,7 +104,7 @@ class FitsTable:
             size=gib(row.size_bytes),
             cells=() if reasons else tuple(self._cell(row, fit, url) for fit in answers),
             planned=count(row.planned_tokens) if row.planned_tokens else UNKNOWN,
-            placement=row.placement_text or UNKNOWN,
+            placement=row.placement_text,
             reason=next(iter(reasons), ""),
         )
 
@@ -139,7 +139,6 @@ class FitsTable:
             self._head("size", "File", "r"),
             *tiers,
             self._head("planned", "Planned now", "r"),
-            Head("Placement", "", "", "q-nw"),
         ]
 
     def _head(self, key: str, text: str, css: str) -> Head:
