@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from models_app.core.catalog import Reason
 from models_app.core.planning.launch_plan import OVER, UNKNOWN, PlannedLaunch
 from models_app.core.planning.question import WINDOW_STEP
@@ -30,6 +32,8 @@ def _window(table: ModelTable, planned: PlannedLaunch) -> Reason:
         ctx += f" for each of {asked.slots} slots"
     trained = f"{asked.ceiling_tokens:,}"
     target = gib(planned.wishes.budget.target_bytes)
+    if planned.verdict == OVER and answer.limit in ("vram", "ram"):
+        return Reason("ctx-aimed-at", f"{ctx}, what planning aims for; it does not fit.")
     match answer.limit:
         case "pinned":
             return Reason("ctx-pinned", f"{ctx}, pinned by you.")
@@ -123,6 +127,11 @@ def _ram(planned: PlannedLaunch) -> Reason | None:
         needed, target = planned.est_vram_bytes, planned.wishes.budget.target_bytes
         return Reason("vram-exceeded", f"Needs {gib(needed)} of VRAM, the target is {gib(target)}.")
     return None
+
+
+def missing_gib(size_bytes: int) -> str:
+    """As `gib`, but rounded up: with what is said, it does fit."""
+    return f"{ceil(size_bytes * 10 / GIB) / 10:,.1f} GiB"
 
 
 def gib(size_bytes: int) -> str:
