@@ -26,6 +26,7 @@ from models_app.core.settings import (
     record_from_mapping,
     record_to_mapping,
     settings_from_mapping,
+    variant_from_mapping,
 )
 from models_app.core.state.overrides import merge_overrides
 
@@ -151,6 +152,10 @@ def core_override(row: models.Override | None) -> Override:
         return Override()
     variants = [{**variant.fields, "name": variant.name} for variant in row.variants.all()]
     return override_from_mapping({**row.fields, "match": row.match, "quant": row.quant, "variants": variants})
+
+
+def core_variant(row: models.Variant) -> Variant:
+    return variant_from_mapping({**row.fields, "name": row.name})
 
 
 def override_fields(override: Override) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class Control:
     error: str = ""
     locked: str = ""
     inputmode: str = ""
+    multiline: bool = False
     picks: tuple[Option, ...] = ()
 
     @property
@@ -114,6 +115,7 @@ def control_of(form: EditorForm, row: Field, facts: Facts) -> Control:
         automatic=automatic if text else "",
         error=form.errors.get(row.key, ""),
         locked=locked,
+        multiline=row.kind == MULTILINE,
         inputmode={INTEGER: "numeric", NUMBER: "decimal"}.get(row.kind, ""),
         picks=_picks(form, row, facts, text),
     )
@@ -180,6 +182,8 @@ def _automatic(form: EditorForm, row: Field, facts: Facts) -> str:
 def _help(form: EditorForm, row: Field) -> str:
     if row.key == "ctx" and form.limits.trained_tokens:
         return f"{row.help} Trained for {form.limits.trained_tokens:,}; more only with RoPE scaling."
+    if form.on_variant and row.kind == MULTILINE:
+        return "Kept byte for byte; used instead of the model's text."
     if row.limit == "layers" and form.limits.block_count:
         return f"{row.help} The model has {form.limits.block_count}."
     if row.kind == RECORDS:
@@ -199,8 +203,8 @@ def _origin(form: EditorForm, row: Field, facts: Facts, text: str, locked: str) 
     if text:
         author = facts.authors.get(row.key)
         return f"{facts.source} · {author}" if author else facts.source
-    if form.on_variant:
-        return "inherited" if row.key in facts.inherited else "planner"
+    if form.on_variant and row.key in facts.inherited:
+        return f"inherited: {_automatic(form, row, facts)}"
     if row.key in _HOST_KEYS or (row.key in ("kvK", "kvV") and facts.settings.kv_quant):
         return "host setting"
     return "planner"

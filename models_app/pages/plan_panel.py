@@ -7,7 +7,7 @@ table and the sentence agree.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models_app.core.catalog import MemoryTerm, Plan
 from models_app.core.classes.dispatch import is_not_yet
@@ -16,6 +16,7 @@ from models_app.pages.how_text import HowPlace, how_places
 from models_app.pages.layer_strip import LayerStrip, layer_strip
 from models_app.pages.memory_columns import device_totals, memory_columns, shown_terms
 from models_app.pages.placement_text import placement_sentence
+from quartermaster_site.access.redaction import redact
 from quartermaster_site.drawings import MemoryBar, Part, Track, memory_bar
 from quartermaster_site.figures import UNKNOWN, count, gib, hundredths_text
 
@@ -134,7 +135,7 @@ def plan_panel(
         reasons=_reasons(plan),
         suggestions=plan.suggestions,
         command=command_lines(plan, pinned),
-        command_text=" \\\n  ".join(plan.lines),
+        command_text=str(redact(" \\\n  ".join(plan.lines))),
         custom_count=sum(token.source == "custom" for token in plan.tokens),
         replaced_count=sum(token.source == "replaced" for token in plan.tokens),
         profile_id=plan.profile_id,
@@ -273,4 +274,4 @@ def command_lines(plan: Plan, pinned: Collection[str] = ()) -> tuple[CommandLine
             lines.append(CommandLine(token.text, css, note))
         else:
             lines[-1] = CommandLine(f"{lines[-1].text} {token.text}", css, lines[-1].note or note)
-    return tuple(lines)
+    return tuple(replace(line, text=str(redact(line.text))) for line in lines)

@@ -1,7 +1,16 @@
 """What pages ask about models, hosts and texts."""
 
 from models_app.selectors.details import ModelDetail, Part, get_row, issues, model_detail
-from models_app.selectors.editing import MOST_CHANGES, Editing, authors, changes, editing_of, get_change, state_at
+from models_app.selectors.editing import (
+    MOST_CHANGES,
+    Editing,
+    authors,
+    changes,
+    editing_of,
+    get_change,
+    state_at,
+    variant_versions,
+)
 from models_app.selectors.fleet import (
     HostCard,
     attention,
@@ -47,4 +56,5 @@ __all__ = [
     "roots",
     "state_at",
     "troubled_plans",
+    "variant_versions",
 ]

@@ -8,7 +8,8 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from models_app.core.fields import Field
+from models_app.core.fields import VARIANT_FIELDS, Field
+from models_app.core.fields.field import MODEL_ONLY, OWN
 from models_app.core.fields.groups import model_fields, takes_arguments, variant_fields
 from models_app.core.launch.backends import engine_of, kind_classes
 from models_app.core.launch.locks import locked_fields
@@ -18,6 +19,7 @@ from models_app.core.plans.chosen import chosen_values
 from models_app.core.settings import Override, Variant
 from models_app.core.state.checks import Limits
 from models_app.core.state.overrides import is_none
+from models_app.core.state.variants import VISION
 from models_app.models import Change, Row
 from models_app.selectors.details import ModelDetail, model_detail
 from models_app.services.editing import Pinned, pinned, rules_of
@@ -62,8 +64,12 @@ class Editing:
         """Fields that the model's launch text owns."""
         return self._locks(custom_text(self.pinned.override))
 
-    def variant_fields(self, name: str) -> tuple[Field, ...]:
-        return variant_fields(self.row.model_class, self.engine, vision=name.lower() == "vision")
+    def variant_fields(self, name: str, *, arguments: bool) -> tuple[Field, ...]:
+        """Fields of a variant's form, the launch text among them where it is asked for and applies."""
+        vision = name.lower() == VISION
+        return variant_fields(
+            self.row.model_class, self.engine, vision=vision, arguments=arguments and self.takes_arguments
+        )
 
     def variant_locked(self, variant: Variant) -> dict[str, str]:
         """Fields that a variant's text owns: its own, or the one that it inherits."""
@@ -95,6 +101,17 @@ class Editing:
             for entry in self.facts.settings.backends
             if wanted in kind_classes(entry.kind)
         )
+
+    @property
+    def inherited(self) -> dict[str, Any]:
+        """What the model hands down to its variants, by key."""
+        handed = {field.key for field in VARIANT_FIELDS if field.inherit not in (OWN, MODEL_ONLY)}
+        return {key: value for key, value in self.pinned.fields.items() if key in handed}
+
+    def profile_values(self, profile_id: str) -> Mapping[str, Any]:
+        """What the stored plan of a profile runs with."""
+        plan = next((plan for plan in self.plan.plans if plan.profile_id == profile_id), None)
+        return chosen_values(plan, self.facts.settings) if plan else {}
 
     def automatic(self) -> Mapping[str, Any]:
         """What holds for a field that nobody sets: for those that are set, what would hold without any."""
@@ -141,3 +158,8 @@ def authors(found: Sequence[Change]) -> dict[str, tuple[str, Any]]:
         for key in change.changes:
             last.setdefault(key, (change.actor, change.at))
     return last
+
+
+def variant_versions(held: Pinned) -> dict[str, int]:
+    """Name in lower case -> version, of the variants of a model's own override."""
+    return {variant.name.lower(): variant.version for variant in held.own.variants.all()} if held.own else {}

@@ -24,6 +24,7 @@ from models_app.services.variants import (
     edited_variant,
     get_variant,
     rename_variant,
+    restore_variant,
     save_variant,
 )
 from models_app.services.writing import start_write
@@ -47,6 +48,7 @@ __all__ = [
     "rename_variant",
     "reset_override",
     "restore_override",
+    "restore_variant",
     "save_override",
     "save_variant",
     "start_browse",

@@ -106,6 +106,18 @@ def save_variant(
     return held
 
 
+def restore_variant(*, row: Row, change: Change, version: int, actor: Actor) -> StoredVariant:
+    """Bring back the state after an earlier change, the variant itself included where it was deleted."""
+    held = StoredVariant.objects.filter(
+        override__host=row.host, override__match=row.path, override__quant="", name__iexact=change.variant
+    ).first()
+    after = {key: value for key, value in change.after.items() if key in EDITABLE_ON_VARIANT}
+    if held is None:
+        return add_variant(row=row, name=change.variant, values=after, actor=actor)
+    values = {key: after.get(key, field.absent) for key, field in EDITABLE_ON_VARIANT.items()}
+    return save_variant(row=row, variant=held, values=values, version=version, actor=actor, action="restore")
+
+
 def rename_variant(*, row: Row, variant: StoredVariant, name: str, actor: Actor) -> StoredVariant:
     """Give a variant another name, and with it another id that clients use."""
     require(actor.user, Level.EDIT)

@@ -114,10 +114,12 @@ def preview_of(editing: Editing, form: EditorForm) -> Preview:
     return services.preview_plan(row=editing.row, override=override, facts=editing.facts)
 
 
-def panel_of(editing: Editing, preview: Preview) -> PlanPanel:
+def panel_of(editing: Editing, preview: Preview, profile_id: str = "") -> PlanPanel:
+    """The panel of one profile, of the base where that has none."""
     blocks = preview.header.block_count if preview.header else 0
     machine = machine_of(preview.budget, editing.row.host.ram_total_bytes)
-    return plan_panel(preview.base, machine, block_count=blocks)
+    plan = next((plan for plan in preview.plans if plan.profile_id == profile_id), preview.base)
+    return plan_panel(plan, machine, block_count=blocks)
 
 
 def _stored_form(editing: Editing) -> EditorForm:

@@ -221,7 +221,7 @@
   // Typing a variant's own value chooses it.
   document.addEventListener("input", (event) => {
     const row = event.target.closest(".q-f");
-    const own = row && event.target.matches(".q-wide input") && row.querySelector("input[type=radio][value=set]");
+    const own = row && event.target.matches(".q-wide .form-control") && row.querySelector("input[type=radio][value=set]");
     if (own) own.checked = true;
   });
 

@@ -57,7 +57,8 @@ class _Builder:
             return f"not planned yet: {plan.model_class}"
         if any(has_lone_surrogate(text) for text in (plan.profile_id, *plan.lines)):
             return "its name holds bytes that are not UTF-8; rename the file"
-        if any(unlaunchable(line.strip()) for line in plan.lines):
+        # A tab between the words of a person's text is a blank; a file with one in its name is refused when found.
+        if any(unlaunchable(line.replace("\t", " ").strip()) for line in plan.lines):
             return "its command holds a line break or another control character"
         return ""
 

@@ -23,7 +23,7 @@ GROUPS: dict[str, str] = {
     "enhancer": "Prompt enhancer",
     "vllm": "vLLM",
     "audio": "Audio",
-    "arguments": "Adapters",
+    "arguments": "Adapters and arguments",
     "visibility": "Visibility",
 }
 """Slug of a group -> its title, in the order of a form."""
@@ -44,12 +44,19 @@ def model_fields(model_class: str, engine: str) -> tuple[Field, ...]:
     )
 
 
-def variant_fields(model_class: str, engine: str, *, vision: bool = False) -> tuple[Field, ...]:
-    """Fields of a variant, likewise. Only the variant that tunes the vision twin places a projector."""
+def variant_fields(
+    model_class: str, engine: str, *, vision: bool = False, arguments: bool = False
+) -> tuple[Field, ...]:
+    """Fields of a variant, likewise, with its launch text if `arguments`. Only the one that tunes the vision twin
+    places a projector.
+    """
+    shown = {"customArgs"} if arguments else set()
+    shown |= {"mmproj"} if vision else set()
     return tuple(
         field
         for field in VARIANT_FIELDS
-        if field.key not in _ELSEWHERE and _fits(field, model_class, engine) and (vision or field.key != "mmproj")
+        if _fits(field, model_class, engine)
+        and (field.key in shown or (field.key not in _ELSEWHERE and field.key != "mmproj"))
     )
 
 

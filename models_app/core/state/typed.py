@@ -50,9 +50,9 @@ def _value(field: Field, text: str) -> Any:
         return _adapters(field, text)
     if field.kind == INTEGER and _GROUPED.fullmatch(text.strip()):
         text = text.replace(",", "")
-    if field.kind in (TEXT, PATH, MODEL) and "\n" in text.strip():
-        raise FieldError(f"{field.label}: give one line.")
-    value = parse_field(field, text.replace("\r\n", "\n"))
+    if field.kind in (TEXT, PATH, MODEL) and not text.strip().isprintable():
+        raise FieldError(f"{field.label}: give one line without tabs or other control characters.")
+    value = parse_field(field, text)
     return value.lower() if field.kind == CHOICE and isinstance(value, str) else value
 
 

@@ -1,0 +1,161 @@
+"""The Launch tab of a model: the person's launch text, and the command that it makes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.contrib import messages
+from django.http import HttpResponse, QueryDict
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from models_app import selectors, services
+from models_app.core.catalog import Plan
+from models_app.core.fields import OVERRIDE_FIELDS
+from models_app.core.launch.findings import TextFinding, text_findings
+from models_app.core.launch.locks import table_of
+from models_app.core.launch.ownership import custom_text, text_of
+from models_app.core.launch.pins import flag_values
+from models_app.core.settings import Override
+from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
+from models_app.pages.editor_conflict import EditorConflict, editor_conflict
+from models_app.pages.launch_page import comparisons, launch
+from models_app.pages.model_head import model_head, model_notes
+from models_app.selectors import Editing
+from models_app.services import Preview
+from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, tab_counts, with_sequence
+from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require_arguments
+from quartermaster_site.access.redaction import redact
+from quartermaster_site.errors import EditConflict, Refused
+from quartermaster_site.http import Request, go_to, page, wants_fragment
+
+FIELDS = tuple(field for field in OVERRIDE_FIELDS if field.key in ("customArgs", "customArgsOff"))
+MOST_CHARACTERS = 16_384
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.VIEW)
+def model_launch(request: Request, pk: int) -> HttpResponse:
+    """The text as it is stored; a POST saves it."""
+    editing = selectors.editing_of(selectors.get_row(pk))
+    if request.method != "POST":
+        return _page(request, editing, _stored_form(editing))
+    require_arguments(request.user)
+    form = _posted_form(request.POST, editing)
+    if form.errors:
+        return _page(request, editing, form, status=422)
+    values = form.values
+    if request.POST.get("intent") == "move":
+        values = {"customArgs": editing.pinned.override.extra_args, "extraArgs": ""}
+    try:
+        saved = services.save_override(row=editing.row, values=values, version=form.version, actor=actor_of(request))
+    except Refused as error:
+        return _page(request, editing, form.with_refusal(error.fields), status=422)
+    except EditConflict as error:
+        original = selectors.state_at(editing.row, form.version) or ({} if form.version == 0 else None)
+        conflict = editor_conflict(form, error, original)
+        return _page(request, editing, form.with_version(error.version), status=409, conflict=conflict)
+    changed = saved is not None and saved.version != form.version
+    messages.success(request, SAVED if changed else UNCHANGED)
+    return go_to(request, reverse("models:model-launch", args=[pk]))
+
+
+@require_POST
+@needs(Level.VIEW)
+def model_launch_preview(request: Request, pk: int) -> HttpResponse:
+    """The command and the remarks for a text; nothing is stored."""
+    check_rate(request)
+    editing = selectors.editing_of(selectors.get_row(pk))
+    form = _posted_form(request.POST, editing)
+    if not wants_fragment(request):
+        return _page(request, editing, form, status=422 if form.errors else 200)
+    name = "refused" if form.errors else "preview"
+    response = page(
+        request, f"models/model_launch.html#{name}", _parts(editing, form), status=422 if form.errors else 200
+    )
+    if form.errors:
+        response["HX-Reswap"] = "none"
+    return with_sequence(request, response)
+
+
+def _stored_form(editing: Editing) -> EditorForm:
+    stored = editing.pinned.fields
+    return EditorForm(FIELDS, editing.limits(), stored, editing.pinned.version, stored_texts(FIELDS, stored))
+
+
+def _posted_form(posted: QueryDict, editing: Editing) -> EditorForm:
+    """The page asks whether to apply the text; stored is that it is off, and only where there is a text."""
+    stored = editing.pinned.fields
+    sent = {key: str(value) for key, value in posted.items()}
+    texts = posted_texts(FIELDS, {**sent, "customArgsOff": "" if posted.get("apply") else "on"}, stored)
+    if not texts["customArgs"].strip():
+        texts["customArgsOff"] = ""
+    return EditorForm(FIELDS, editing.limits(), stored, posted_version(posted), texts)
+
+
+def _override(editing: Editing, form: EditorForm) -> Override:
+    return services.edited(editing.row, editing.pinned.override, form.values, editing.is_moe)
+
+
+def _preview(editing: Editing, override: Override) -> Preview:
+    return services.preview_plan(row=editing.row, override=override, facts=editing.facts)
+
+
+def _parts(editing: Editing, form: EditorForm) -> dict[str, object]:
+    """What a change of the text swaps."""
+    override = editing.pinned.override if form.errors else _override(editing, form)
+    yours = _preview(editing, override).base
+    without = _preview(editing, replace(override, custom_args_off=True)).base
+    findings = _findings(editing, override)
+    unknown = [finding.argument for finding in findings if finding.word in ("unknown", "unverified")]
+    pattern = editing.pinned.pattern
+    return {
+        "form": form,
+        "launch": launch(
+            yours,
+            editing.pinned.override,
+            editing.facts.settings,
+            source=f"pattern {pattern}" if pattern else "this model",
+            doubtful=unknown,
+        ),
+        "findings": findings,
+        "comparisons": comparisons(without, yours, {"generated": _threads(without), "yours": _threads(yours)}),
+        "characters": len(form.typed["customArgs"]),
+        "most": MOST_CHARACTERS,
+    }
+
+
+def _findings(editing: Editing, override: Override) -> tuple[TextFinding, ...]:
+    table = table_of(editing.engine)
+    if table is None:
+        return ()
+    tiers = bool(override.ctx_variants or override.variants)
+    return text_findings(table, custom_text(override), is_moe=editing.is_moe, has_tiers=tiers)
+
+
+def _threads(plan: Plan) -> str:
+    return dict(flag_values(list(plan.argv))).get("threads", "-")
+
+
+def _page(
+    request: Request, editing: Editing, form: EditorForm, *, status: int = 200, conflict: EditorConflict | None = None
+) -> HttpResponse:
+    granted = may_write_arguments(request.user)
+    override = editing.pinned.override
+    text = form.typed["customArgs"]
+    context = {
+        **_parts(editing, form),
+        "head": model_head(editing.detail, "models:model-launch"),
+        "notes": model_notes(editing.detail),
+        "tabs": tab_counts(editing),
+        "takes_arguments": editing.takes_arguments,
+        "legacy": override.extra_args if override.extra_args.strip() else "",
+        "legacy_applies": text_of(override) != override.custom_args,
+        "granted": granted,
+        "may_edit": may(request.user, Level.EDIT),
+        "text": text if granted else redact(text),
+        "applied": not form.typed["customArgsOff"],
+        "conflict": conflict,
+    }
+    return page(request, "models/model_launch.html", context, status=status)

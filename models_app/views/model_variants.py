@@ -1,0 +1,211 @@
+"""The Variants tab: profiles of a model, and the editor of one variant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from models_app import convert, selectors, services
+from models_app.core.discovery.names import slugify
+from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
+from models_app.models import Variant
+from models_app.pages.editor_conflict import EditorConflict, editor_conflict
+from models_app.pages.editor_page import Facts, control_groups
+from models_app.pages.model_head import model_head, model_notes
+from models_app.pages.plan_panel import PlanPanel
+from models_app.pages.variants_page import profile_lines
+from models_app.selectors import Editing
+from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, panel_of, tab_counts, with_sequence
+from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require
+from quartermaster_site.errors import EditConflict, Refused
+from quartermaster_site.http import Request, go_to, page, wants_fragment
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.VIEW)
+def variant_list(request: Request, pk: int) -> HttpResponse:
+    """All profiles of a model; a POST adds a variant, empty or with the fields of another."""
+    editing = selectors.editing_of(selectors.get_row(pk))
+    if request.method != "POST":
+        return _list_page(request, editing)
+    require(request.user, Level.EDIT)
+    name = request.POST.get("name", "").strip()
+    like = request.POST.get("like", "")
+    try:
+        source = services.get_variant(editing.row, int(like)) if _is_number(like) else None
+        added = services.add_variant(
+            row=editing.row, name=name, actor=actor_of(request), values=source.fields if source else None
+        )
+    except Refused as error:
+        problem = error.fields.get("name") or next(iter(error.fields.values()))
+        return _list_page(request, editing, name=name, problem=problem, status=422)
+    messages.success(request, f"The variant {name} is added. Set here what is different about it.")
+    return go_to(request, reverse("models:variant-edit", args=[pk, added.pk]))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.VIEW)
+def variant_edit(request: Request, pk: int, variant: int) -> HttpResponse:
+    """The form of one variant; a POST saves it."""
+    editing = selectors.editing_of(selectors.get_row(pk))
+    held = services.get_variant(editing.row, variant)
+    if request.method != "POST":
+        return _page(request, editing, held, _form(request, editing, held))
+    require(request.user, Level.EDIT)
+    form = _form(request, editing, held, request.POST)
+    if form.errors:
+        return _page(request, editing, held, form, status=422)
+    try:
+        saved = services.save_variant(
+            row=editing.row, variant=held, values=form.values, version=form.version, actor=actor_of(request)
+        )
+    except Refused as error:
+        return _page(request, editing, held, form.with_refusal(error.fields), status=422)
+    except EditConflict as error:
+        original = selectors.state_at(editing.row, form.version, held.name)
+        conflict = editor_conflict(form, error, original)
+        return _page(request, editing, held, form.with_version(error.version), status=409, conflict=conflict)
+    messages.success(request, SAVED if saved.version != form.version else UNCHANGED)
+    return go_to(request, reverse("models:variant-edit", args=[pk, variant]))
+
+
+@require_POST
+@needs(Level.VIEW)
+def variant_preview(request: Request, pk: int, variant: int) -> HttpResponse:
+    """What the form would give; nothing is stored."""
+    check_rate(request)
+    editing = selectors.editing_of(selectors.get_row(pk))
+    held = services.get_variant(editing.row, variant)
+    form = _form(request, editing, held, request.POST)
+    if not wants_fragment(request):
+        return _page(request, editing, held, form, status=422 if form.errors else 200)
+    context: dict[str, Any] = {"groups": control_groups(form, _facts(editing, held)), "form": form}
+    if form.errors:
+        response = page(request, "models/model_edit.html#refused", context, status=422)
+        response["HX-Reswap"] = "none"
+    else:
+        context["panel"] = _panel(editing, held, form)
+        response = page(request, "models/model_edit.html#preview", context)
+    return with_sequence(request, response)
+
+
+@require_POST
+@needs(Level.EDIT)
+def variant_rename(request: Request, pk: int, variant: int) -> HttpResponse:
+    """Another name, and with it another id for clients."""
+    editing = selectors.editing_of(selectors.get_row(pk))
+    held = services.get_variant(editing.row, variant)
+    name = request.POST.get("name", "").strip()
+    try:
+        services.rename_variant(row=editing.row, variant=held, name=name, actor=actor_of(request))
+    except Refused as error:
+        form = _form(request, editing, held)
+        return _page(request, editing, held, form, status=422, naming=error.fields.get("name", str(error)))
+    messages.success(request, f"The variant is called {name}. Clients use its new id after the next write.")
+    return go_to(request, reverse("models:variant-edit", args=[pk, variant]))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.EDIT)
+def variant_delete(request: Request, pk: int, variant: int) -> HttpResponse:
+    """Asks first: GET is the question, POST the answer."""
+    row = selectors.get_row(pk)
+    held = services.get_variant(row, variant)
+    if request.method == "POST":
+        services.delete_variant(row=row, variant=held, actor=actor_of(request))
+        messages.success(request, f"The variant {held.name} is deleted. The history can bring it back.")
+        return go_to(request, reverse("models:variant-list", args=[pk]))
+    return page(request, "models/variant_delete.html", {"row": row, "variant": held, "id": _profile_id(row, held)})
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 9
+
+
+def _profile_id(row: Any, held: Variant) -> str:
+    return f"{row.served_id}-{slugify(held.name)}"
+
+
+def _form(request: Request, editing: Editing, held: Variant, posted: Mapping[str, str] | None = None) -> EditorForm:
+    """The stored form, or what was posted. The launch text is part of it for those who may write one."""
+    fields = editing.variant_fields(held.name, arguments=may_write_arguments(request.user))
+    stored = held.fields
+    return EditorForm(
+        fields=fields,
+        limits=editing.limits(editing.pinned.override.rope_scaling),
+        stored=stored,
+        version=held.version if posted is None else posted_version(posted),
+        typed=stored_texts(fields, stored) if posted is None else posted_texts(fields, posted, stored, on_variant=True),
+        locked=editing.variant_locked(convert.core_variant(held)),
+        on_variant=True,
+    )
+
+
+def _facts(editing: Editing, held: Variant) -> Facts:
+    return Facts(
+        settings=editing.facts.settings,
+        automatic=editing.profile_values(_profile_id(editing.row, held)),
+        source=f"variant {held.name}",
+        inherited=editing.inherited,
+    )
+
+
+def _panel(editing: Editing, held: Variant, form: EditorForm | None) -> PlanPanel:
+    """The plan of this profile, as stored or under a valid form."""
+    preview = editing.plan
+    if form is not None:
+        values = {**held.fields, **form.values}
+        override = services.edited_variant(editing.row, editing.pinned.override, held.name, values)
+        preview = services.preview_plan(row=editing.row, override=override, facts=editing.facts)
+    return panel_of(editing, preview, _profile_id(editing.row, held))
+
+
+def _page(
+    request: Request,
+    editing: Editing,
+    held: Variant,
+    form: EditorForm,
+    *,
+    status: int = 200,
+    conflict: EditorConflict | None = None,
+    naming: str = "",
+) -> HttpResponse:
+    context = {
+        "head": model_head(editing.detail, "models:variant-list"),
+        "notes": model_notes(editing.detail),
+        "tabs": tab_counts(editing),
+        "variant": held,
+        "profile_id": _profile_id(editing.row, held),
+        "form": form,
+        "groups": control_groups(form, _facts(editing, held)),
+        "panel": _panel(editing, held, None if form.errors else form),
+        "may_edit": may(request.user, Level.EDIT),
+        "conflict": conflict,
+        "naming": naming,
+    }
+    return page(request, "models/variant_edit.html", context, status=status)
+
+
+def _list_page(
+    request: Request, editing: Editing, *, name: str = "", problem: str = "", status: int = 200
+) -> HttpResponse:
+    own = editing.pinned.own
+    variants = list(own.variants.all()) if own else []
+    context = {
+        "head": model_head(editing.detail, "models:variant-list"),
+        "notes": model_notes(editing.detail),
+        "tabs": tab_counts(editing),
+        "lines": profile_lines(editing.plan.plans, variants, editing.row.served_id),
+        "variants": variants,
+        "pattern": editing.pinned.pattern,
+        "may_edit": may(request.user, Level.EDIT),
+        "name": name,
+        "problem": problem,
+    }
+    return page(request, "models/variant_list.html", context, status=status)
