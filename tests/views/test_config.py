@@ -115,7 +115,7 @@ def test_writing_asks_first_and_replaces_foreign_files_only_when_told(
     post("/config/local/1/write/", adopt="1")
     assert target.read_text() == Revision.objects.get().text
     page = admin.get("/config/local/").content.decode()
-    assert "This text is on the host" in page
+    assert "This text was written to the host" in page
 
 
 def test_an_operator_cannot_have_foreign_files_replaced(scanned: Host, as_role: Callable[[str], Client]) -> None:
@@ -150,7 +150,7 @@ def test_a_file_edited_by_hand_shows_until_it_is_settled(
     html = admin.get("/config/local/").content.decode()
     assert "edited by hand" in html
     assert "The file there is not as Quartermaster left it" in html
-    assert "This text is on the host" not in html
+    assert "This text was written to the host" not in html
     assert "rev 1 written" in admin.get("/").content.decode()
     job = Job.objects.filter(kind="publish").first()
     assert job is not None
