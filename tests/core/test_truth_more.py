@@ -22,16 +22,8 @@ from tests.zoo import more_models
 
 # What misses the aims in several settings of one model, and why:
 KNOWN_TO_MISS = {
-    "cohere2moe": "experts run before attention does; the host's share is only a fit",
-    "falcon-7b": "one more row of activations, in half floats alone",
-    "gemma4-31b": "full blocks with queries as wide as two feed-forward inputs",
-    "granite31-3b-a800m": "experts on the host in large batches",
-    "jamba-mini-52b": "the mask of the last attention is reused in pieces",
+    "jamba-mini-52b": "the mask of the last attention is reused in pieces; what crosses to the next device varies",
     "minimax-text-01": "decay matrices of lightning attention beside experts on the host",
-    "mistral-nemo-12b": "queries narrower than the embedding leave holes",
-    "nemotron-h-47b": "states of several sequences are copied",
-    "plamo2-8b": "norms behind mixers",
-    "qwen3-vl-30b-a3b": "the wide input beside experts on the host",
 }
 
 
@@ -63,7 +55,7 @@ def test_weights_and_context_are_equal_to_the_byte(header_of):
         assert abs(ours.context_bytes - theirs["context_mib"] * MIB) < 1, (row["model"], row["args"], ours)
 
 
-@pytest.mark.parametrize(("outputs", "share"), [("server", 0.98), ("all", 0.97)])
+@pytest.mark.parametrize(("outputs", "share"), [("server", 0.994), ("all", 0.989)])
 def test_compute_buffers_in_numbers(points, outputs, share):
     chosen = [point for point in points if point.outputs == outputs]
     good = [point for point in chosen if point.in_aim and point.not_under]
@@ -78,7 +70,7 @@ def test_models_that_miss_often_are_listed_with_the_reason(points):
 
 
 def test_no_server_figure_is_far_below(points):
-    assert min(point.error for point in points if point.outputs == "server") > -128
+    assert min(point.error for point in points if point.outputs == "server") > -64
 
 
 def test_the_error_table_in_the_docs_is_current(zoo_header, points):

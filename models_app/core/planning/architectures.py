@@ -50,6 +50,14 @@ class Architecture:
     """Attention and feed-forward read the same input side by side."""
     late_logits: bool = False
     """On a device behind another, the logits find one row of activations and the mask in their way."""
+    result_on_top: bool = False
+    """The result of attention lies on top of the masks, not in the room below them."""
+    boundary_rows: int = 2
+    """Rows beside a dense block on a device behind another."""
+    scattered_rows: bool = False
+    """Where the last row before the logits lies depends on the mask's size."""
+    shared_gate: bool = False
+    """The shared expert's result is weighted by a gate, which keeps the routed ones' results alive."""
     late_norms: bool = False
     """Norms come behind attention and feed-forward, none before."""
     gated: bool = True
@@ -72,13 +80,13 @@ class Architecture:
 
 _PLAIN_NAMES = """
 apertus arcee arctic baichuan bailingmoe bailingmoe2 bitnet chameleon chatglm cogvlm dbrx deci deepseek deepseek2
-deepseek2-ocr dots1 ernie4_5 ernie4_5-moe exaone gemma glm4 glm4moe granite granitemoe grovemoe hunyuan-dense
-hunyuan-moe hunyuan_vl hy_v3 internlm2 llama maincoder minicpm minicpm3 minimax-m2 mistral3 mistral4 olmo olmoe
-openelm orion paddleocr pangu-embedded phimoe plamo plm qwen qwen2 qwen2moe qwen2vl qwen3 qwen3moe refact
-seed_oss smollm3 stablelm talkie xverse
+deepseek2-ocr ernie4_5 ernie4_5-moe exaone gemma glm4 glm4moe granite granitemoe grovemoe hunyuan-dense
+hunyuan_vl hy_v3 internlm2 llama maincoder minicpm minimax-m2 mistral3 mistral4 olmo olmoe
+openelm orion paddleocr pangu-embedded phimoe plamo plm qwen qwen2 qwen2vl qwen3 qwen3moe refact
+seed_oss stablelm talkie xverse
 """
 
-_UNGATED_NAMES = "bloom codeshell falcon gpt2 gptj gptneox jais jais2 mpt nemotron phi2 starcoder starcoder2"
+_UNGATED_NAMES = "bloom codeshell gpt2 gptj gptneox jais jais2 mpt nemotron phi2 starcoder starcoder2"
 
 _ENCODER_NAMES = "bert eurobert jina-bert-v2 jina-bert-v3 neo-bert nomic-bert nomic-bert-moe t5encoder"
 
@@ -86,8 +94,7 @@ _DIFFUSION_NAMES = "dream llada llada-moe rnd1"
 
 _UNREAD_NAMES = "clef eagle3 graniteswitch pockettts qwen3tts wavtokenizer-dec"
 
-_DELTA = Architecture(recurrent="interval", state="delta")
-_GATED_STATE = Architecture(recurrent="no-kv-heads")
+_DELTA = Architecture(recurrent="interval", state="delta", scattered_rows=True)
 _INDEXER = Architecture(unverified="the indexer's cache")
 
 ARCHITECTURES: dict[str, Architecture] = {
@@ -96,11 +103,11 @@ ARCHITECTURES: dict[str, Architecture] = {
     **{name: Architecture(has_cache=False, causal=False, tied_output=False) for name in _ENCODER_NAMES.split()},
     **{name: Architecture(has_cache=False) for name in _DIFFUSION_NAMES.split()},
     # windows in some layers
-    "gemma2": Architecture(period=2, default_window=4096),
+    "gemma2": Architecture(period=2, default_window=4096, scattered_rows=True),
     "gpt-oss": Architecture(period=2),
-    "cohere2": Architecture(period=4, parallel_blocks=True),
+    "cohere2": Architecture(period=4, parallel_blocks=True, scattered_rows=True),
     "olmo2": Architecture(period=4, late_norms=True),
-    "afmoe": Architecture(period=4),
+    "afmoe": Architecture(period=4, result_on_top=True, shared_gate=True),
     "mellum": Architecture(period=4),
     "muse-glimmer": Architecture(period=4),
     "exaone-moe": Architecture(period=4, default_window=128),
@@ -112,7 +119,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "plamo3": Architecture(period=8),
     "cohere2moe": Architecture(period=4, dense_first=True, parallel_blocks=True),
     "laguna": Architecture(period=4, dense_first=True),
-    "smallthinker": Architecture(period=4, dense_first=True, forced_window=4096),
+    "smallthinker": Architecture(period=4, dense_first=True, forced_window=4096, result_on_top=True),
     "granite_swa": Architecture(array_only=True),
     "maple": Architecture(array_only=True),
     "mimo2": Architecture(array_only=True),
@@ -121,6 +128,15 @@ ARCHITECTURES: dict[str, Architecture] = {
     "dots3note": Architecture(array_only=True),
     "dflash": Architecture(array_only=True),
     "gemma4-assistant": Architecture(array_only=True, has_cache=False),
+    # attention and feed-forward side by side, without a gate
+    "falcon": Architecture(gated=False, result_on_top=True),
+    # one more row across a boundary
+    "minicpm3": Architecture(boundary_rows=3),
+    "smollm3": Architecture(boundary_rows=3),
+    # a shared expert behind the routed ones
+    "dots1": Architecture(scattered_rows=True),
+    "hunyuan-moe": Architecture(scattered_rows=True),
+    "qwen2moe": Architecture(shared_gate=True),
     # a little more before the logits
     "phi3": Architecture(late_logits=True),
     # more rows at the input
@@ -134,22 +150,22 @@ ARCHITECTURES: dict[str, Architecture] = {
     "gemma-embedding": Architecture(period=6, has_cache=False, causal=False),
     "modern-bert": Architecture(period=3, dense_first=True, has_cache=False, causal=False, tied_output=False),
     # recurrent layers between attention layers
-    "qwen3next": _DELTA,
+    "qwen3next": Architecture(recurrent="interval", state="delta"),
     "qwen35": _DELTA,
     "qwen35moe": _DELTA,
-    "granitehybrid": _GATED_STATE,
-    "plamo2": _GATED_STATE,
+    "granitehybrid": Architecture(recurrent="no-kv-heads", scattered_rows=True),
+    "plamo2": Architecture(recurrent="no-kv-heads", result_on_top=True),
     "jamba": Architecture(recurrent="no-kv-heads", state="ssm1"),
     "lfm2": Architecture(recurrent="no-kv-heads", state="conv", period=ALL_SLIDE, input_norm_is_output=True),
     "lfm2moe": Architecture(recurrent="no-kv-heads", state="conv", input_norm_is_output=True),
     "nemotron_h": Architecture(recurrent="neither", gated=False),
     "nemotron_h_moe": Architecture(recurrent="neither", gated=False),
-    "falcon-h1": Architecture(recurrent="with-attention"),
-    "kimi-linear": Architecture(recurrent="no-kv-heads", state="kda"),
+    "falcon-h1": Architecture(recurrent="with-attention", scattered_rows=True),
+    "kimi-linear": Architecture(recurrent="no-kv-heads", state="kda", scattered_rows=True),
     "minimax-01": Architecture(recurrent="interval", default_interval=8, state="lightning"),
     # no attention at all
     "mamba": Architecture(recurrent="all", state="ssm1"),
-    "mamba2": Architecture(recurrent="all"),
+    "mamba2": Architecture(recurrent="all", scattered_rows=True),
     "rwkv6": Architecture(recurrent="all", state="wkv6"),
     "rwkv6qwen2": Architecture(recurrent="all", state="wkv6"),
     "rwkv7": Architecture(recurrent="all", state="wkv"),

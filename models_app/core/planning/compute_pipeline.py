@@ -14,7 +14,7 @@ def pipelined_compute(run: Launched, stage: Stage, masks: int, work: int, logits
     """A device of a pipeline: its inputs are there four times, and what is copied to it and from it is kept beside."""
     table, sizes, experts = run.table, run.sizes, run.table.experts
     e = sizes.activations
-    rows, tail = _pipeline_rows(run, stage)
+    rows, tail = _pipeline_rows(run, stage, work)
     if table.rules.alternating_updates:
         work = max(17 * e, 5 * e + work)
     if runs_experts(run, stage):
@@ -23,12 +23,13 @@ def pipelined_compute(run: Launched, stage: Stage, masks: int, work: int, logits
             # Beside a shared expert, the result of the down projection finds no room to reuse.
             work = max(work, 3 * sizes.expert_rows + sizes.routed)
         if experts.shared_width:
-            tail = 11 * e + (sizes.routed if stays and not table.latent else 0)
+            # The room of queries that are not compressed themselves is wide enough for them.
+            tail = 11 * e + (sizes.routed if stays and (table.compressed_queries or not table.latent) else 0)
     first = 24 * sizes.stacked_inputs if stage.start == 0 else 0
     return PIPELINE_COPIES * (masks + sizes.per_block_inputs) + first + max(rows + work, tail + logits)
 
 
-def _pipeline_rows(run: Launched, stage: Stage) -> tuple[int, int]:
+def _pipeline_rows(run: Launched, stage: Stage, work: int) -> tuple[int, int]:
     """Bytes of activations on one device: beside the working set, and beside the logits."""
     table, rules, e = run.table, run.table.rules, run.sizes.activations
     is_first = stage.start == 0
@@ -41,13 +42,16 @@ def _pipeline_rows(run: Launched, stage: Stage) -> tuple[int, int]:
     if _ends_in_mixers(table):
         return (24 * e, 24 * e) if is_first else (28 * e, 28 * e)
     queries = max(run.sizes.queries, e)
-    plain = (
-        rules.gated
-        and not rules.late_norms
-        and not (table.window or rules.parallel_blocks or table.is_moe or rules.recurrent)
-    )
-    if plain and queries == e and run.launch.type_k in QUANTISED_TYPES and run.launch.type_v in QUANTISED_TYPES:
-        # Turned for a quantised cache, queries take the place of the norm's result when they are as wide.
+    plain = rules.gated and not (rules.late_norms or rules.parallel_blocks or table.is_moe or rules.recurrent)
+    if plain and run.launch.type_k in QUANTISED_TYPES and run.launch.type_v in QUANTISED_TYPES:
+        # Turned for a quantised cache, queries take the place of the norm's result when they are as wide; narrower ones
+        # leave pieces that nothing fits into.
+        if run.sizes.queries == e and not table.window:
+            queries = 0
+        elif run.sizes.queries < e:
+            queries = max(e, 2 * run.sizes.queries)
+    if rules.state == "delta" and rules.recurrent and work == 4 * run.sizes.queries:
+        # Attention with gated queries is the largest working set itself.
         queries = 0
     return (15 * e + queries, 16 * e) if is_first else (10 * e + queries, 10 * e)
 

@@ -15,6 +15,7 @@ from models_app.core.units import pad
 LOGIT_BYTES = 4
 OUTPUT_ID_BYTES = 4
 F16_BYTES = 2
+NEARLY_A_ROW = 1.22
 
 
 class BlockBytes(NamedTuple):
@@ -65,8 +66,8 @@ def graph_sizes(table: ModelTable, launch: Launch, geo: Geometry, *, cuda: bool 
     for item in table.working_sets:
         block = _block_bytes(item, geo, table.embedding, quantised=quantised, flash=flash)
         if decays and item.recurrent:
-            # The scores, and the scores times the decay; one more where the sequences are batched.
-            scores = geo.token_bytes * item.mixer + (2 + (geo.slots > 1)) * decays
+            # The scores, and the scores times the decay.
+            scores = geo.token_bytes * item.mixer + 2 * decays
             block = BlockBytes(max(block.own_experts, scores), max(block.host_experts, scores))
         if copies:
             copied = _converted_cache_bytes(table, item, launch, geo)
@@ -118,7 +119,10 @@ def _decay_bytes(table: ModelTable, geo: Geometry) -> int:
 
 def _block_bytes(item: WorkingSet, geo: Geometry, embedding: int, *, quantised: bool, flash: bool) -> BlockBytes:
     per_token = geo.token_bytes
-    beside = max(item.beside, item.beside_quantised if quantised else 0, item.beside_alone if geo.slots == 1 else 0)
+    beside = max(item.beside, item.beside_quantised if quantised else 0)
+    if item.beside_alone and geo.slots == 1:
+        written = per_token * item.mixer_parts[-1] + 4 * item.mixer_state
+        beside = item.beside_alone if written <= NEARLY_A_ROW * per_token * embedding else 0
     feed_forward = item.feed_forward + beside if item.feed_forward else 0
     attention = item.attention if flash else _plain_attention(item, geo, embedding)
     common = max(

@@ -9,6 +9,9 @@ from models_app.core.planning.geometry import Geometry
 from models_app.core.planning.graph_sizes import GraphSizes
 from models_app.core.planning.model_facts import ModelTable
 
+SERVER_OUTPUTS = "server"
+"""`outputs` of a launch that returns logits for one row of each slot."""
+
 PIPELINE_COPIES = 4
 """Copies of every input that a pipeline over several devices keeps."""
 

@@ -80,6 +80,8 @@ class ModelTable:
     nextn_bytes: int
     """Draft blocks; not loaded unless a launch drafts with them."""
     file_size_bytes: int
+    compressed_queries: bool = False
+    """Beside a compressed cache, the queries too come out of a narrow row."""
     least_compute_bytes: int = 0
     """Flat compute buffer of a device, where the model's dimensions are not known."""
 

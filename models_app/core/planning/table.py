@@ -53,6 +53,7 @@ def model_table(header: Header) -> ModelTable:
         globals=global_weights(header.weights.globals, model.rules),
         nextn_bytes=sum(layer.other_bytes + layer.expert_bytes for layer in header.weights.layers[model.trunk :]),
         file_size_bytes=header.file_size_bytes,
+        compressed_queries=model.latent and model.number("attention.q_lora_rank") > 0,
     )
 
 

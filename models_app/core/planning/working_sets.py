@@ -27,7 +27,9 @@ class WorkingSet(NamedTuple):
     beside_quantised: int = 0
     """The same for attention over a quantised cache."""
     beside_alone: int = 0
-    """The same for a mixer beside attention, while one sequence runs alone."""
+    """The same for a mixer beside attention, while one sequence runs alone and what it writes is not much wider than
+    a row.
+    """
     beside_experts: int = 0
     """On top of the experts, where attention runs beside them."""
     experts: int = 0
@@ -37,6 +39,12 @@ class WorkingSet(NamedTuple):
     attention: int = 0
     latent: int = 0
     mixer: int = 0
+    latent_parts: tuple[int, ...] = ()
+    """Of `latent`: the queries, their absorbed part, and both joined."""
+    mixer_parts: tuple[int, ...] = ()
+    """Of a mixer: its projections, its convolution's input and, where it comes on top of them, output, and what it
+    writes.
+    """
     mixer_state: int = 0
     """Floats per sequence, not per token."""
     mixer_heads: int = 0
@@ -93,20 +101,13 @@ def _working_set(
     heads, kv_heads = (model.heads(index), model.kv_heads(index)) if attends else (0, 0)
     # In models with windows the full blocks have no positions; the last block computes the wanted rows alone.
     positionless = slides and not cache.sliding and index < model.trunk - 1
-    return WorkingSet(
+    work = _beside(model, heads * key, positionless)._replace(
         feed_forward=_feed_forward_floats(model, index) + _left_behind(model, index, widest_earlier),
-        beside_alone=_projected(model) if rules.recurrent == "with-attention" else 0,
-        beside=embedding if rules.parallel_blocks and positionless else 0,
-        beside_quantised=embedding if rules.parallel_blocks else 0,
-        # Queries before and after their positions are put in: experts are run before attention is.
-        beside_experts=2 * heads * key if rules.parallel_blocks else 0,
         experts=on_device,
         routed=routed,
         attention=_attention_floats(model, heads, kv_heads, key, value) if not model.latent else 0,
         latent=_latent_floats(model, heads) if model.latent else 0,
-        mixer=mixer[0] if recurrent else 0,
-        mixer_state=mixer[1] if recurrent else 0,
-        mixer_heads=model.heads(index) if recurrent else 0,
+        latent_parts=_latent_parts(model, heads) if model.latent and heads else (),
         heads=heads,
         key_length=key,
         value_length=value,
@@ -114,6 +115,23 @@ def _working_set(
         sliding=cache.sliding,
         recurrent=recurrent,
     )
+    if not recurrent:
+        return work
+    floats, state = mixer
+    return work._replace(
+        mixer=floats, mixer_parts=_mixer_parts(model), mixer_state=state, mixer_heads=model.heads(index)
+    )
+
+
+def _beside(model: ModelKeys, queries: int, positionless: bool) -> WorkingSet:
+    """What lies beside feed-forward or experts while attention or a mixer runs side by side with them."""
+    rules, embedding = model.rules, model.header.embedding_length
+    if rules.recurrent == "with-attention":
+        return WorkingSet(beside_alone=_projected(model))
+    if not rules.parallel_blocks:
+        return WorkingSet()
+    # Queries before and after their positions are put in: experts are run before attention is.
+    return WorkingSet(beside=embedding if positionless else 0, beside_quantised=embedding, beside_experts=2 * queries)
 
 
 def _attention_floats(model: ModelKeys, heads: int, kv_heads: int, key: int, value: int) -> int:
@@ -172,9 +190,29 @@ def _expert_floats(experts: ExpertShape, embedding: int, *, scaled: bool) -> tup
 
 
 def _latent_floats(model: ModelKeys, heads: int) -> int:
-    """Attention over a compressed cache, in its absorbed form."""
-    compressed = 2 * model.number("attention.kv_lora_rank") + 2 * model.number("rope.dimension_count")
-    return heads * (model.number("attention.key_length_mla") + compressed)
+    """Attention over a compressed cache, in its absorbed form. Turned parts of queries narrower than a row find room
+    below the masks.
+    """
+    rank, turned = model.number("attention.kv_lora_rank"), model.number("rope.dimension_count")
+    apart = turned if heads * turned > model.header.embedding_length else 0
+    return heads * (model.number("attention.key_length_mla") + 2 * rank + turned + apart)
+
+
+def _latent_parts(model: ModelKeys, heads: int) -> tuple[int, ...]:
+    rank, turned = model.number("attention.kv_lora_rank"), model.number("rope.dimension_count")
+    return heads * model.number("attention.key_length_mla"), heads * rank, heads * (rank + turned)
+
+
+def _mixer_parts(model: ModelKeys) -> tuple[int, ...]:
+    """A convolution's input is a little wider than its output: it starts with the tail of what came before."""
+    inner, width = model.header.ssm_inner_size, mixer_input_width(model)
+    match model.rules.state:
+        case "ssm":
+            return inner + width + model.number("ssm.time_step_rank"), width + 1, width, inner
+        case "delta":
+            return width, width + 1, inner
+        case _:
+            return ()
 
 
 def mixer_input_width(model: ModelKeys) -> int:
@@ -203,4 +241,4 @@ def mixer_floats(model: ModelKeys) -> tuple[int, int]:
         case "ssm":
             return inner + width + rank + 2 * width + inner, steps * width + inner * state
         case _:
-            return 2 * width + inner, 0
+            return 2 * width + inner, inner * state

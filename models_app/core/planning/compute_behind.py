@@ -1,0 +1,58 @@
+"""Compute buffer of a device whose first block gets its input from the host or from another device."""
+
+from __future__ import annotations
+
+from models_app.core.planning.kv_types import QUANTISED_TYPES
+from models_app.core.planning.launched import SERVER_OUTPUTS, Launched, Stage, runs_experts
+from models_app.core.planning.model_facts import ModelTable
+
+
+def device_behind(run: Launched, stage: Stage, masks: int, work: int, logits: int) -> int:
+    """A device whose first block gets its input from the host or from another device."""
+    e, per_block, experts = run.sizes.activations, run.sizes.per_block_inputs, run.table.experts
+    if run.table.rules.alternating_updates:
+        return max(masks + per_block + 15 * e, masks + 3 * e + work, 2 * e + logits)
+    boundary = _boundary_rows(run, stage) * e
+    behind_host = stage.start == run.host_blocks
+    if behind_host and runs_experts(run, stage) and experts.used >= 4 and not experts.shared_width:
+        boundary = 6 * e
+        if experts.gated and run.table.embedding == 2 * experts.width:
+            work = max(work, 3 * run.sizes.expert_rows + run.sizes.routed)
+    # The logits of an embedder are kept while the pooled rows are computed.
+    below = masks if run.launch.embeddings and run.launch.outputs == SERVER_OUTPUTS else 0
+    rows = 3 * e + min(masks, e) if run.table.rules.late_logits else 2 * e
+    rules = run.table.rules
+    if experts.shared_width and runs_experts(run, stage):
+        # The shared expert's rows lie behind those of the routed ones.
+        stays = run.table.embedding <= 2 * experts.width and (
+            rules.shared_gate or run.launch.type_k not in QUANTISED_TYPES
+        )
+        rows = 3 * e + (run.sizes.routed if stays else 0)
+    last = run.table.caches[-1]
+    if last.state_s and rules.recurrent == "no-kv-heads" and rules.state in ("ssm", "ssm1"):
+        # The last rows lie on top of the mixer's room, unless a large mask has left some below.
+        dense = run.geo.token_bytes * max(item.feed_forward for item in run.table.working_sets)
+        mixed = min(work, dense or work)
+        rows = max(rows, 3 * e + mixed if masks < 2 * e else 2 * mixed // 3)
+    return max(boundary + masks + per_block + work, rows + below + logits)
+
+
+def _boundary_rows(run: Launched, stage: Stage) -> int:
+    """Rows beside the working set of a device's first block that gets its input from elsewhere."""
+    table, rules = run.table, run.table.rules
+    if is_first_mamba(table) or _has_wide_queries(table):
+        return 5
+    dense = rules.gated and not (table.is_moe or table.latent or rules.late_norms or rules.parallel_blocks)
+    mixed = rules.recurrent and rules.state != "delta"
+    all_rows = stage.has_output and (run.launch.outputs != SERVER_OUTPUTS or run.launch.embeddings)
+    return rules.boundary_rows if dense and not mixed and not all_rows else 3
+
+
+def is_first_mamba(table: ModelTable) -> bool:
+    """Nothing but first-generation mixers: their inputs and gates keep two more rows alive across a boundary."""
+    return table.rules.recurrent == "all" and table.rules.state == "ssm1"
+
+
+def _has_wide_queries(table: ModelTable) -> bool:
+    """Full blocks with heads twice as long as the others' (gemma4), where nothing else is as large."""
+    return table.rules.shared_cache_key and not table.per_block_inputs and not table.is_moe
