@@ -21,8 +21,10 @@ def to_gib(size_bytes: float, digits: int = 2) -> float:
 
 
 def from_gib(value_gib: float) -> int:
-    """GiB as whole bytes (rounded down)."""
-    return int(value_gib * GIB)
+    """GiB as whole bytes (rounded down). Endless sizes are cut to an exbibyte, which no machine has; NaN is nothing."""
+    if math.isnan(value_gib):
+        return 0
+    return int(max(-GIB, min(value_gib, GIB)) * GIB)
 
 
 def floor_gib(value_gib: float) -> float:

@@ -5,6 +5,7 @@ The terms add up to the estimate exactly, per device and in RAM.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from models_app.core.catalog import Header, MemoryTerm
@@ -83,7 +84,7 @@ def room_of(header: Header, table: ModelTable, wishes: Wishes) -> Room:
         ram_bytes=max(0, budget.ram_bytes - ram) if budget.ram_bytes else None,
         growing=head.bytes_at if head else nothing,
         cuda=budget.runtime in CONVERTING,
-        compute_factor=wishes.compute_factor if wishes.compute_factor > 0 else 1.0,
+        compute_factor=wishes.compute_factor if 0 < wishes.compute_factor < math.inf else 1.0,
     )
 
 
@@ -97,7 +98,7 @@ def baked_head(header: Header, table: ModelTable, wishes: Wishes) -> BakedHead |
 
 def _verdict(table: ModelTable, planned: PlannedLaunch) -> str:
     answer, budget = planned.answer, planned.wishes.budget
-    if table.blocks == 0 or table.file_size_bytes == 0:
+    if table.blocks == 0 or table.file_size_bytes == 0 or planned.wishes.unjudged:
         return UNKNOWN
     over_device = any(held > most for held, most in zip(planned.device_bytes, budget.device_bytes, strict=True))
     if not answer.fits or over_device or 0 < budget.ram_bytes < planned.est_ram_bytes:

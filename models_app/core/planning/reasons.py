@@ -14,13 +14,16 @@ from models_app.core.units import GIB
 def reasons_of(table: ModelTable, planned: PlannedLaunch) -> tuple[Reason, ...]:
     """Window, cache, placement, devices, and what exceeds what."""
     if planned.verdict == UNKNOWN:
-        return (Reason("cannot-judge", f"Cannot judge: {_unjudged(table)}."),)
+        return (Reason("cannot-judge", f"Cannot judge: {unjudged(table, planned)}."),)
     always = (_window(table, planned), _cache(planned), _placement(table, planned))
     sometimes = (_devices(planned), _head(planned), _ram(planned))
     return always + tuple(reason for reason in sometimes if reason is not None)
 
 
-def _unjudged(table: ModelTable) -> str:
+def unjudged(table: ModelTable, planned: PlannedLaunch) -> str:
+    """What keeps a launch with the verdict `unknown` from being judged."""
+    if planned.wishes.unjudged:
+        return planned.wishes.unjudged
     return "the header names no usable number of blocks" if table.file_size_bytes else "the file is empty"
 
 

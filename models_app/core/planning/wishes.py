@@ -39,6 +39,8 @@ class Wishes:
     """A person's own safety factor on compute buffers."""
     pinned: frozenset[str] = frozenset()
     """Knobs that the person set: `ctx`, `kv`, `layers`, `experts`, `split`."""
+    unjudged: str = ""
+    """Why no figure of this launch could be trusted, whatever the model is."""
 
 
 def beside_bytes(companions: Companions) -> int:

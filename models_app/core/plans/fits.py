@@ -9,6 +9,7 @@ from gpus_app.core.budget import Budget
 from models_app.core.catalog import Header, Placement, Row
 from models_app.core.planning.launch_plan import FITS, OVER, UNKNOWN, PlannedLaunch
 from models_app.core.planning.question import stepped
+from models_app.core.planning.reasons import unjudged
 from models_app.core.planning.rope import native_window
 from models_app.core.plans.llm import Headers, Model, place_profile
 from models_app.core.plans.rows import no_header, profiled, skip_reason
@@ -81,7 +82,7 @@ def _fit(model: Model, base: Profile, tokens: int) -> Fit:
     if window != tokens:
         return Fit(tokens, PINNED, reason=f"the launch text asks for {window:,} tokens")
     if planned.verdict == UNKNOWN:
-        return Fit(tokens, UNKNOWN, reason="the header lacks what the estimate needs")
+        return Fit(tokens, UNKNOWN, reason=unjudged(model.table, planned))
     short_vram, short_ram = _missing(planned) if planned.verdict == OVER else (0, 0)
     return Fit(
         tokens=tokens,

@@ -84,6 +84,7 @@ def place_profile(model: Model, profile: Profile) -> PlannedProfile:
         headroom_bytes=from_gib(_headroom_gib(settings, pinned)),
         compute_factor=settings.compute_buf_factor,
         pinned=pinned.knobs,
+        unjudged=pinned.unjudged,
     )
     return PlannedProfile(pinned, spec, _planned(model, pinned, wishes))
 

@@ -14,9 +14,13 @@ from models_app.core.planning.question import stepped
 from models_app.core.planning.rope import rope_ceiling
 from models_app.core.plans.text_knobs import TextKnobs, read_text_knobs
 from models_app.core.settings import Override
+from models_app.core.state.overrides import is_none
 
 _CEILING = "The wanted window of {wanted:,} tokens is more than the model's {ceiling:,}; RoPE scaling would lift that."
 _MIXED = "K in {k} and V in {v}: most builds have no fast attention kernel for such a pair."
+_LARGEST_SHARE = 1e9
+"""Llama.cpp adds shares up in single precision."""
+_SPLIT = "the tensor split {text} is not one share of 0 or more for each of the {devices} devices"
 _BEYOND = "The launch text asks for {wanted:,} tokens a slot, more than the model's {ceiling:,}."
 
 
@@ -35,6 +39,8 @@ class Pinned:
     batch: int | None = None
     kv_unified: bool = True
     knobs: frozenset[str] = frozenset()
+    unjudged: str = ""
+    """Why no figure could be trusted: the launch shares its layers as nobody can foresee."""
     warnings: tuple[str, ...] = ()
 
 
@@ -74,6 +80,7 @@ def pinned_of(header: Header, override: Override, devices: int, fleet_kv_type: s
         batch=text.batch,
         kv_unified=text.kv_unified,
         knobs=frozenset(knob for knob, is_given in given.items() if is_given),
+        unjudged=_split_problem(own.tensor_split, devices),
         warnings=tuple(warnings),
     )
 
@@ -97,8 +104,15 @@ def split_of(text: str, devices: int) -> tuple[float, ...]:
         shares = tuple(float(part) for part in text.replace("/", ",").split(",") if part.strip())
     except ValueError:
         return ()
-    sound = len(shares) == devices > 1 and all(0 <= share < float("inf") for share in shares) and sum(shares) > 0
+    sound = len(shares) == devices > 1 and all(0 <= share <= _LARGEST_SHARE for share in shares) and sum(shares) > 0
     return shares if sound else ()
+
+
+def _split_problem(text: str, devices: int) -> str:
+    """Why a ratio that llama-server would get cannot be planned with, "" where there is none or it can."""
+    if devices < 2 or not text.strip() or is_none(text) or split_of(text, devices):
+        return ""
+    return _SPLIT.format(text=text.strip()[:60], devices=devices)
 
 
 def _window(header: Header, own: Override, pins: Pins, slots: int) -> tuple[int | None, int, list[str]]:
