@@ -57,7 +57,7 @@ class ModelFilter:
         page = query.get("page", "1")
         return cls(
             q=query.get("q", "").strip()[:MAX_TEXT].replace("\x00", ""),
-            host=query.get("host", "").strip()[:40],
+            host=query.get("host", "").strip()[:40].replace("\x00", ""),
             cat=cat if cat in CATEGORIES else "",
             state=state if state in STATES else "",
             sort=sort if sort.removeprefix("-") in SORTS else "",

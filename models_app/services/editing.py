@@ -85,11 +85,13 @@ def save_override(
         facts = host_facts(row.host, row.path)
         current = pinned(row, facts)
         before = current.fields
-        check_version(current.own, version, before)
         touched = changed_keys(before, values)
+        if not touched:  # the same form sent twice, or somebody else saved the very same
+            return current.own
+        check_version(current.own, version, before)
         if touched & ARGUMENT_KEYS:
             require_arguments(actor.user)
-        fields = _shortest(row, current, values, touched, facts) if touched else before
+        fields = _shortest(row, current, values, touched, facts)
         if fields == before:
             return current.own
         own = own_override(row, current)

@@ -25,7 +25,8 @@ STATE_FILTERS = {"": "all", "unfinished": "running", State.FAILED.value: "failed
 @needs(Level.VIEW)
 def job_list(request: HttpRequest) -> HttpResponse:
     """All jobs, newest first; polls while one of the shown is unfinished."""
-    state, kind, host = (request.GET.get(name, "") for name in ("state", "kind", "host"))
+    # No text in PostgreSQL may hold a NUL, not even one that is only compared.
+    state, kind, host = (request.GET.get(name, "").replace("\x00", "") for name in ("state", "kind", "host"))
     state = state if state in STATE_FILTERS else ""
     mine = request.GET.get("mine") == "1"
     jobs = selectors.jobs(

@@ -130,6 +130,11 @@ def test_the_second_of_two_is_told_what_the_first_saved(row, save):
     assert Override.objects.get().fields == {"ctx": 8192}
 
 
+def test_the_same_form_sent_twice_is_no_conflict(save):
+    save(ctx=8192, version=0)
+    assert save(ctx=8192, version=0).version == 1
+
+
 def test_a_pattern_applies_until_the_model_has_settings_of_its_own(row, save, host):
     Override.objects.create(host=host, match="*mixtral*", fields={"ctx": 4096})
     pattern = Override.objects.create(host=host, match="*qwen3*", fields={"ctx": 8192, "threads": 3})

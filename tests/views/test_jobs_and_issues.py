@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -134,3 +135,11 @@ def test_a_finding_does_not_drag_its_scan_along(scanned: Host, viewer: Client) -
     findings = [query["sql"] for query in queries if 'FROM "models_app_finding"' in query["sql"]]
     assert findings
     assert not any("inputs" in sql or '"found"' in sql for sql in findings)
+
+
+@pytest.mark.parametrize("address", ["/jobs/?host=a%00b", "/jobs/?kind=%00", "/models/?host=a%00b&q=%00"])
+def test_no_query_holds_a_nul(gpu_host: Host, viewer: Client, address: str) -> None:
+    """PostgreSQL takes none, not even to compare with."""
+    with CaptureQueriesContext(connection) as queries:
+        assert viewer.get(address).status_code == 200
+    assert not any("\x00" in query["sql"] for query in queries)
