@@ -91,6 +91,12 @@ def test_a_folder(run, tmp_path):
     assert run("--json", str(tmp_path))[0] == 1
 
 
+def test_a_folder_of_files_says_what_to_name(run, tmp_path):
+    code, text = run(str(tmp_path))
+    assert code == 1
+    assert "name the files in it" in text
+
+
 def test_a_segmentation_file_is_known_by_its_name(run, tmp_path):
     path = tmp_path / "sam3-f16.ggml"
     path.write_bytes(b"lmgg" + bytes(100))

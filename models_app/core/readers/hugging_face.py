@@ -192,7 +192,7 @@ def missing_shards(folder: str, present: set[str]) -> tuple[str, ...]:
 def read_folder(folder: str) -> Header:
     """Facts of a folder. Raises HeaderError when it is no model that could be served."""
     if not os.path.lexists(os.path.join(folder, CONFIG_NAME)):
-        raise SourceUnreadable("unreadable", "a folder without config.json", path=folder)
+        raise SourceUnreadable("unreadable", "a folder without config.json: name the files in it", path=folder)
     found = detect_folder(folder)
     if found is None:
         raise NotThisFormat("not_safetensors", "no folder of a language model in safetensors", path=folder)
