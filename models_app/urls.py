@@ -44,6 +44,7 @@ pages = [
     path("models/<int:pk>/variants/<int:variant>/delete/", model_variants.variant_delete, name="variant-delete"),
     path("models/<int:pk>/history/", model_history.model_history, name="model-history"),
     path("models/<int:pk>/history/<int:change>/restore/", model_history.change_restore, name="change-restore"),
+    path("models/<int:pk>/adopt/", model_edit.model_adopt, name="model-adopt"),
     path("models/<int:pk>/reset/", model_edit.model_reset, name="model-reset"),
     path("models/<int:pk>/compare/", model_compare.model_compare, name="model-compare"),
     path("models/<int:pk>/files/", model_files.model_files, name="model-files"),

@@ -16,6 +16,7 @@ from django import forms
 from models_app.core.catalog import Header
 from models_app.core.fields import KV_TYPES, OVERRIDE_FIELDS
 from models_app.core.fields.field import Field
+from models_app.core.launch.ownership import custom_text
 from models_app.core.settings import Override
 from quartermaster_site.number_fields import NumberField
 
@@ -67,8 +68,23 @@ class WhatIfForm(forms.Form):
             if self.cleaned_data.get(key) is not None
         )
         if pins:
-            changes["custom_args"] = f"{stored.custom_args} {pins}".strip()
+            # A line of their own: the text before may end in a comment.
+            changes |= {"custom_args": f"{custom_text(stored)}\n{pins}".strip("\n"), "custom_args_off": False}
         return replace(stored, **changes)
+
+    def settings(self) -> tuple[dict[str, Any], str]:
+        """What the form says as values of an override, and the flags for which no setting stands. For a valid form."""
+        values = {key: self.cleaned_data[key] for key in PLAIN_KEYS if self.cleaned_data.get(key) not in (None, "")}
+        if values.get("kvInRam") is False:
+            del values["kvInRam"]
+        experts, layers = self.cleaned_data.get("nCpuMoe"), self.cleaned_data.get("ngl")
+        if experts:
+            values["cpuOffload"] = experts
+        elif layers and not self.limits.has_experts and layers <= self.limits.block_count:
+            values["cpuOffload"] = self.limits.block_count + 1 - layers
+            layers = None
+        left = {"-ngl": layers, "--n-cpu-moe": experts if experts == 0 else None}
+        return values, " ".join(f"{flag} {value}" for flag, value in left.items() if value is not None)
 
     def query(self) -> str:
         """What was filled in, as a query string: the address of this what-if."""

@@ -43,6 +43,10 @@ class ModelHead:
     file_count: int
     badges: tuple[Badge, ...]
     quants: tuple[Pill, ...]
+    set_count: int = 0
+    """Settings that people pinned for this model."""
+    variant_count: int = 0
+    change_count: int = 0
 
 
 def model_head(detail: ModelDetail, address: str) -> ModelHead:
@@ -67,6 +71,9 @@ def model_head(detail: ModelDetail, address: str) -> ModelHead:
         file_count=len(detail.parts),
         badges=_badges(detail),
         quants=tuple(others) if len(others) > 1 else (),
+        set_count=len(detail.override.fields) if detail.override else 0,
+        variant_count=detail.variant_count,
+        change_count=detail.change_count,
     )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Case, IntegerField, QuerySet, Value, When
+from django.db.models import Case, Count, IntegerField, OuterRef, QuerySet, Subquery, Value, When
+from django.db.models.functions import Coalesce
 
 from models_app import convert
 from models_app.core import catalog
 from models_app.core.errors import HeaderError, QuartermasterError
 from models_app.core.readers.record import header_meta
-from models_app.models import Finding, Override, Row, StoredPlan
+from models_app.models import Change, Finding, Override, Row, StoredPlan
 from quartermaster_site.errors import NotFound
 
 SEVERITY = Case(
@@ -41,6 +42,9 @@ class ModelDetail:
     parts: Sequence[Part]
     plans: Sequence[StoredPlan]
     override: Override | None
+    """The model's own; a pattern that covers it is none."""
+    variant_count: int
+    change_count: int
     findings: Sequence[Finding]
     quants: Sequence[Row]
     """The same model's rows, this one included."""
@@ -68,6 +72,10 @@ def model_detail(row: Row) -> ModelDetail:
     """The model behind a row."""
     found = convert.core_row(row)
     header, problem = _header(row)
+    own = Override.objects.filter(host=row.host, match=row.path, quant="").select_related("changed_by")
+    changes = Change.objects.filter(host=OuterRef("host"), match=OuterRef("match"), quant="").order_by()
+    counted = changes.values("match").annotate(count=Count("pk")).values("count")
+    override = own.annotate(variant_count=Count("variants"), change_count=Coalesce(Subquery(counted), Value(0))).first()
     siblings = Row.objects.filter(host=row.host, model_key=row.model_key).defer("found").order_by("size_bytes")
     return ModelDetail(
         row=row,
@@ -76,7 +84,9 @@ def model_detail(row: Row) -> ModelDetail:
         header_error=problem,
         parts=_parts(found),
         plans=list(row.plans.all()),
-        override=Override.objects.filter(host=row.host, match=row.path).select_related("changed_by").first(),
+        override=override,
+        variant_count=override.variant_count if override else 0,
+        change_count=override.change_count if override else 0,
         findings=list(row.findings.all()),
         quants=list(siblings) if row.model_key else [row],
     )

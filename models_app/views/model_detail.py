@@ -20,7 +20,7 @@ from models_app.pages.plan_panel import PlanPanel, plan_panel
 from models_app.pages.whatif_page import automatic_values, field_groups
 from models_app.services import HostFacts, Preview
 from models_app.whatif_form import PLAIN_KEYS, Limits, WhatIfForm
-from quartermaster_site.access.permissions import Level, needs
+from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.errors import Busy, Refused
 from quartermaster_site.http import Request, go_to, page, wants_fragment
 from quartermaster_site.rate import RateLimit
@@ -44,6 +44,8 @@ def _whole_page(request: Request, pk: int, values: Mapping[str, Any] | None) -> 
         "head": model_head(detail, "models:model-show"),
         "notes": model_notes(detail),
         "whole_page": True,
+        "may_edit": may(request.user, Level.EDIT),
+        "version": detail.override.version if detail.override else 0,
     }
     if automatic.base.placement is None or automatic.header is None:
         return page(request, "models/model_detail.html", context | {"panel": _panel(detail.row, automatic)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -11,6 +12,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from models_app import selectors, services
+from models_app.core.launch.ownership import custom_text
+from models_app.core.state.typed import control_text
 from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
 from models_app.pages.editor_conflict import EditorConflict, editor_conflict
 from models_app.pages.editor_page import Facts, control_groups
@@ -20,6 +23,8 @@ from models_app.pages.plan_panel import PlanPanel, plan_panel
 from models_app.selectors import Editing
 from models_app.services import Preview
 from models_app.views.model_detail import PREVIEWS
+from models_app.whatif_form import PLAIN_KEYS, WhatIfForm
+from models_app.whatif_form import Limits as WhatIfLimits
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs, require
 from quartermaster_site.errors import Busy, EditConflict, Refused
@@ -77,6 +82,37 @@ def model_edit_preview(request: Request, pk: int) -> HttpResponse:
         context["panel"] = panel_of(editing, preview_of(editing, form))
         response = page(request, "models/model_edit.html#preview", context)
     return with_sequence(request, response)
+
+
+@require_POST
+@needs(Level.EDIT)
+def model_adopt(request: Request, pk: int) -> HttpResponse:
+    """Stores the values of a what-if; with any doubt the Settings form shows them, unsaved."""
+    editing = selectors.editing_of(selectors.get_row(pk))
+    if editing.detail.header is None:
+        raise Refused("The header of this model was not read: there is nothing to plan with.")
+    tried = WhatIfForm(request.POST, limits=WhatIfLimits.of(editing.detail.header), automatic={})
+    stored = _stored_form(editing)
+    if not tried.is_valid():
+        typed = {key: str(request.POST[key]) for key in PLAIN_KEYS if request.POST.get(key)}
+        return _page(request, editing, replace(stored, typed={**stored.typed, **typed}), status=422)
+    values, flags = tried.settings()
+    if flags:
+        text = custom_text(editing.pinned.override)
+        values["customArgs"] = f"{text}\n{flags}".strip("\n")
+    texts = {row.key: control_text(row, values[row.key]) for row in editing.fields if row.key in values}
+    form = replace(stored, typed={**stored.typed, **texts}, version=posted_version(request.POST))
+    try:
+        services.save_override(
+            row=editing.row, values=values, version=form.version, actor=actor_of(request), action="adopt"
+        )
+    except Refused as error:
+        return _page(request, editing, form.with_refusal(error.fields), status=422)
+    except EditConflict as error:
+        conflict = editor_conflict(form, error, selectors.state_at(editing.row, form.version))
+        return _page(request, editing, form.with_version(error.version), status=409, conflict=conflict)
+    messages.success(request, SAVED)
+    return go_to(request, reverse("models:model-edit", args=[pk]))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -166,22 +202,12 @@ def _page(
     context = {
         "head": model_head(editing.detail, "models:model-edit"),
         "notes": model_notes(editing.detail),
-        "tabs": tab_counts(editing),
         "form": form,
         "groups": control_groups(form, _facts(editing)),
         "panel": panel_of(editing, preview),
-        "planned": preview.base.placement is not None,
+        "planned": preview.base.verdict != "unplanned",
         "pattern": editing.pinned.pattern,
         "may_edit": may(request.user, Level.EDIT),
         "conflict": conflict,
     }
     return page(request, "models/model_edit.html", context, status=status)
-
-
-def tab_counts(editing: Editing) -> dict[str, int]:
-    """The figures beside the names of the tabs."""
-    return {
-        "set": len(editing.pinned.fields),
-        "variants": len(editing.pinned.override.variants),
-        "changes": selectors.changes(editing.row).count(),
-    }

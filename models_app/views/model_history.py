@@ -11,7 +11,6 @@ from models_app import selectors, services
 from models_app.editor_form import posted_version
 from models_app.pages.history_page import field_choices, history
 from models_app.pages.model_head import model_head, model_notes
-from models_app.views.model_edit import tab_counts
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.http import Request, go_to, page
@@ -28,7 +27,6 @@ def model_history(request: Request, pk: int) -> HttpResponse:
     context = {
         "head": model_head(editing.detail, "models:model-history"),
         "notes": model_notes(editing.detail),
-        "tabs": tab_counts(editing),
         "entries": history(changes, versions, only),
         "fields": field_choices(changes),
         "only": only,

@@ -23,7 +23,7 @@ from models_app.pages.launch_page import comparisons, launch
 from models_app.pages.model_head import model_head, model_notes
 from models_app.selectors import Editing
 from models_app.services import Preview
-from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, tab_counts, with_sequence
+from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, with_sequence
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require_arguments
 from quartermaster_site.access.redaction import redact
@@ -148,7 +148,6 @@ def _page(
         **_parts(editing, form),
         "head": model_head(editing.detail, "models:model-launch"),
         "notes": model_notes(editing.detail),
-        "tabs": tab_counts(editing),
         "takes_arguments": editing.takes_arguments,
         "legacy": override.extra_args if override.extra_args.strip() else "",
         "legacy_applies": text_of(override) != override.custom_args,

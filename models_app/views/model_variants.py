@@ -20,7 +20,7 @@ from models_app.pages.model_head import model_head, model_notes
 from models_app.pages.plan_panel import PlanPanel
 from models_app.pages.variants_page import profile_lines
 from models_app.selectors import Editing
-from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, panel_of, tab_counts, with_sequence
+from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, panel_of, with_sequence
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require
 from quartermaster_site.errors import EditConflict, Refused
@@ -179,7 +179,6 @@ def _page(
     context = {
         "head": model_head(editing.detail, "models:variant-list"),
         "notes": model_notes(editing.detail),
-        "tabs": tab_counts(editing),
         "variant": held,
         "profile_id": _profile_id(editing.row, held),
         "form": form,
@@ -200,7 +199,6 @@ def _list_page(
     context = {
         "head": model_head(editing.detail, "models:variant-list"),
         "notes": model_notes(editing.detail),
-        "tabs": tab_counts(editing),
         "lines": profile_lines(editing.plan.plans, variants, editing.row.served_id),
         "variants": variants,
         "pattern": editing.pinned.pattern,

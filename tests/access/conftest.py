@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpus_app.models import Host
-from models_app.models import Component, HeaderFacts, Revision, Root, Row, StoredPlan
+from models_app.models import Change, Component, HeaderFacts, Override, Revision, Root, Row, StoredPlan
 from quartermaster_site.jobs.models import Job
 
 
@@ -68,6 +68,19 @@ def installation(host, root):
         host=host, number=1, dialect="llama-swap", text=text, body_sha256="0" * 64, sha256="0" * 64, state="validated"
     )
     vae = Component.objects.create(host=host, path="/models/ae.safetensors", role="vae", family="flux")
+    override = Override.objects.create(host=host, match=row.path, fields={"temp": 0.5}, version=1)
+    variant = override.variants.create(name="fast", fields={"temp": 0.1}, version=1)
+    change = Change.objects.create(
+        host=host, match=row.path, action="save", changes={"temp": [None, 0.7]}, after={"temp": 0.7}, version=1
+    )
     host.publish_path = "/srv/config.yaml"
     host.save()
-    return {"model": row.pk, "job": job.pk, "revision": revision.number, "root": root.pk, "component": vae.pk}
+    pinned = {"variant": variant.pk, "change": change.pk}
+    return {
+        "model": row.pk,
+        "job": job.pk,
+        "revision": revision.number,
+        "root": root.pk,
+        "component": vae.pk,
+        **pinned,
+    }
