@@ -41,16 +41,21 @@ def prepare() -> None:
     """Set Django up, then migrate, make the cache table and collect static files, each only as far as needed."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "quartermaster_site.settings")
     import django
-    from django.db import DatabaseError
-    from django.db.utils import OperationalError
 
     django.setup()
-    try:
-        _migrate()
-    except (OperationalError, DatabaseError) as error:
-        why = " ".join(str(error).split()).rstrip(".")
-        raise env.ConfigurationError(f"The database cannot be used: {why}.") from error
+    _migrate()
     _collect_static()
+
+
+def problem_of(error: Exception) -> str:
+    """What a full disk or an absent database is called, in a sentence; "" for anything else, which is our fault."""
+    from django.db import DatabaseError
+
+    if isinstance(error, DatabaseError):
+        return f"the database cannot be used: {' '.join(str(error).split()).rstrip('.')}."
+    if isinstance(error, OSError):
+        return f"{error.filename or env.data_dir()} cannot be used: {error.strerror or error}."
+    return ""
 
 
 def _migrate() -> None:

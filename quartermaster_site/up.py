@@ -52,6 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except QuartermasterError as error:
         _say(str(error))
         return 2 if isinstance(error, env.ConfigurationError | UsageError) else 1
+    except Exception as error:
+        problem = preparation.problem_of(error)
+        if not problem:
+            raise
+        _say(problem)
+        return 2
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)

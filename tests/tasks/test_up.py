@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from django.db import OperationalError
 
 from quartermaster_site import up
 from tests.tasks.workers import ROOT, wait_for
@@ -232,3 +234,22 @@ def test_a_stop_while_it_starts(data_dir):
         assert not psutil.wait_procs(children, timeout=3)[1]
     finally:
         process.kill()
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/data/address"), "/data/address cannot be used: No space"),
+        (OperationalError("database or disk is full"), "the database cannot be used: database or disk is full."),
+    ],
+)
+def test_a_full_disk_at_the_start_is_one_sentence(monkeypatch, capsys, error, sentence):
+    def start(*_):
+        raise error
+
+    monkeypatch.setattr(up, "_start", start)
+    monkeypatch.setattr(up.signal, "signal", lambda *_: None)
+    assert up.main([]) == 2
+    shown = capsys.readouterr().err
+    assert sentence in shown
+    assert "Traceback" not in shown
