@@ -17,6 +17,7 @@ from typing import Any
 from models_app import records, watching
 from models_app.core.catalog import Finding, Header, WeightTable
 from models_app.core.components.scan import Survey, survey
+from models_app.core.components.signals import AUDIO_PART, MATTING
 from models_app.core.discovery.inventory import Inventory, discover, reader_of
 from models_app.core.discovery.listing import Listing
 from models_app.core.discovery.roots import Root
@@ -180,8 +181,9 @@ class Scan:
 
 
 def _notes(inventory: Inventory, found: Survey) -> Sequence[Finding]:
-    """Files that are no rows, without those that a worse or clearer finding names already."""
+    """Files that are no rows, without those that a worse or clearer finding or their role explains already."""
     named = {finding.path for finding in (*inventory.findings, *found.findings)}
+    named |= {entry.path for entry in found.entries if entry.role in (MATTING, AUDIO_PART)}
     return [note for note in inventory.notes if note.path not in named][:MAX_NOTES]
 
 

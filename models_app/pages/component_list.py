@@ -36,6 +36,7 @@ STATES = {
     "withheld": "Withheld",
     "away": "Out of reach",
 }
+_SIDECARS = (signals.PROJECTOR, signals.DRAFTER, signals.CODEC)
 _CHAT_ROLES = (signals.LLM, signals.RECURRENT_LLM)
 
 
@@ -192,16 +193,26 @@ class ComponentList:
             users=_users(uses)[:SHOWN_USERS],
             more_users=max(len(_users(uses)) - SHOWN_USERS, 0),
             reasons=self._reasons(file, uses, pinned),
-            pin="" if pinned or not entry.is_offered else key,
+            pin=key if entry.is_offered and not pinned and self._has_rivals(file, uses) else "",
             pinned=pinned,
             states=self._states(file, uses, pinned),
             text=" ".join((file.path, file.role, file.family, *(use.model.served_id for use in uses))).lower(),
         )
 
+    def _idle_sidecar(self, file: Component) -> Line:
+        """Why nobody uses a file that lies beside models."""
+        for other in self.found.files:
+            if other.role == file.role and _folder(other.path) == _folder(file.path) and other.path in self.found.uses:
+                return Line("another is used", f"{other.path.rpartition('/')[2]}, of this folder", "", "dash")
+        return Line("no model fits", "neither in its folder nor in its family", "", "dash")
+
+    def _has_rivals(self, file: Component, uses: Sequence[Use]) -> bool:
+        """Is there a choice that a pin would settle?"""
+        return file.path in self.found.runners_up or any(use.pick.others for use in uses)
+
     def _states(self, file: Component, uses: Sequence[Use], pinned: str) -> frozenset[str]:
         lost = self.found.runners_up.get(file.path, ())
-        equals = any(file.path in {entry.path for entry in use.pick.ranking.equals} for use in lost)
-        ambiguous = equals or any(is_ambiguous(use.pick) for use in uses)
+        ambiguous = any(_is_as_good(file.path, use) for use in lost) or any(is_ambiguous(use.pick) for use in uses)
         held = {
             "used": bool(uses),
             "unused": not uses,
@@ -233,17 +244,29 @@ class ComponentList:
         for text, use in reasons.items():
             if is_ambiguous(use.pick):
                 count = len(use.pick.ranking.equals) + 1
-                yield Line(f"{count} equal candidates", "this one is used: first by path", "warn", "warn")
+                yield Line(f"{count} equal candidates", "this one is used, by path alone", "warn", "warn")
             elif not (pinned and use.pick.because == "host-pin"):
                 yield Line(text)
 
     def _losses(self, file: Component) -> Iterable[Line]:
+        if file.role in _SIDECARS and not file.withheld:
+            yield self._idle_sidecar(file)
         lost = self.found.runners_up.get(file.path, ())
         for use in {use.pick.path: use for use in lost}.values():
             winner = use.pick.path.rpartition("/")[2]
-            is_equal = file.path in {entry.path for entry in use.pick.ranking.equals}
-            why = "equal, and first by path" if is_equal else because_text(use.pick)
-            yield Line(f"{winner} is used instead", why, "warn" if is_equal else "", "warn" if is_equal else "dash")
+            if _is_as_good(file.path, use):
+                yield Line("an equal one is used", f"{winner}, by path alone", "warn", "warn")
+            else:
+                yield Line("another is used", f"{winner}: {because_text(use.pick)}", "", "dash")
+
+
+def _folder(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[0]
+
+
+def _is_as_good(path: str, lost: Use) -> bool:
+    """Did a file lose this choice by nothing but its path?"""
+    return is_ambiguous(lost.pick) and any(entry.path == path for entry in lost.pick.ranking.equals)
 
 
 def _users(uses: Sequence[Use]) -> list[Link]:

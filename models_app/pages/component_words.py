@@ -42,6 +42,7 @@ WIRED = {
     "enhancer": "prompt enhancer",
     "edit enhancer": "prompt enhancer for edits",
     "matting": "background remover",
+    "audio part": "part of the model",
 }
 """Role in a launch -> what pages call it."""
 
@@ -52,7 +53,7 @@ BECAUSE = {
     "size": "the largest that fits",
     "width": "the widest",
     "name": "its name fits",
-    PATH: "first by path",
+    PATH: "by path alone",
     HOST_PIN: "pinned on the host",
     resolve.MODEL_PIN: "pinned for this model",
     resolve.BESIDE: "beside the text encoder",
@@ -103,7 +104,7 @@ def because_text(pick: Pick) -> str:
     if is_ambiguous(pick):
         text = f"{text} among {counted(len(pick.ranking.equals) + 1, 'equal candidate')}"
     if pick.limited_to:
-        text = f"{text} of architecture {', '.join(pick.limited_to)}"
+        text = f"{text}; limited to architecture {', '.join(pick.limited_to)}"
     return text
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import PurePosixPath
+from pathlib import PurePosixPath, PureWindowsPath
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from gpus_app.models import OsFamily
 from models_app.models import Finding
 
 LEVELS = {"error": ("bad", "error", "bad"), "warning": ("warn", "warning", "warn"), "info": ("", "note", "info")}
@@ -30,10 +31,13 @@ TEXTS = {
     "unsafe-name": ("Name that cannot be used", "Rename it, then scan again."),
     "folder-repeated": ("Folder met twice", "Nothing to do: its files are listed once."),
     "duplicate-id": ("Two files with one id", "Rename or move one of them; the id tells them apart until then."),
-    "not-served": ("Not served", "See the reason; a missing backend is added on the host's page."),
+    "not-served": ("Not served", "See the reason, then scan again."),
+    "other-ggml": ("Not a model that can be served", "Remove it, or use the GGUF form of the model."),
+    "package-part": ("Part of an audio model", "Nothing to do: the model is served as a whole."),
+    "model-folder-part": ("Part of a model folder", "Nothing to do, unless the folder itself should be served."),
     "component-missing": (
         "Component missing",
-        "Put the file into one of the folders and scan again, or pin one; what is there is on the Components page.",
+        "Put such a file into one of the folders and scan again, or pin one.",
     ),
     "component-ambiguous": ("Equal candidates", "Pin one, on the Components page or for this model."),
     "pin-gone": ("Pinned file gone", "Restore the file, or pin another on the Components page."),
@@ -84,13 +88,14 @@ class FindingRow:
 def finding_row(finding: Finding) -> FindingRow:
     tone, word, shape = LEVELS.get(finding.level, LEVELS["warning"])
     title, remedy = TEXTS.get(finding.kind, (finding.kind.replace("-", " ").capitalize(), "See the text."))
-    path = PurePosixPath(finding.path.replace("\\", "/"))
+    on_windows = finding.host.os_family == OsFamily.WINDOWS
+    path = PureWindowsPath(finding.path) if on_windows else PurePosixPath(finding.path)
     return FindingRow(
         tone=tone,
         word=word,
         shape=shape,
-        object=path.name or finding.path,
-        folder=str(path.parent),
+        object=(finding.row.file_name if finding.row else path.name) or finding.path,
+        folder=path.parent.as_posix(),
         url=_address(finding),
         title=title,
         text=_below_title(finding.text),

@@ -146,11 +146,18 @@ class HostComponents:
                     yield model, role, Pick(by_id[wanted].path, "enhancer")
             if model.model_class == "3d":
                 yield model, "matting", Pick(self._matting(model), "near")
+            if model.model_class == "audiocpp":
+                yield from ((model, "audio part", Pick(path, "folder")) for path in self._parts_beside(model))
 
     def _matting(self, model: ModelRef) -> str:
         cutters = [FileEntry(item.path, item.size_bytes, 0) for item in self.files if item.role == signals.MATTING]
         main = next((root.path for root in self.roots if not root.category), "")
         return companions(main, model.path, cutters).birefnet if cutters else ""
+
+    def _parts_beside(self, model: ModelRef) -> Iterable[str]:
+        folder = model.path.rpartition("/")[0]
+        parts = (item.path for item in self.files if item.role == signals.AUDIO_PART)
+        return [path for path in parts if path.rpartition("/")[0] == folder]
 
     def _is_gone(self, path: str) -> bool:
         """Only a folder that was read completely can say that a file is not there."""

@@ -11,7 +11,6 @@ from django.db import transaction
 
 from gpus_app.models import Host
 from models_app.core.catalog import Finding as CoreFinding
-from models_app.core.classes.dispatch import is_not_yet
 from models_app.core.components.resolve import Components
 from models_app.models import Finding, Row, StoredPlan
 from models_app.pages.component_words import WIRED, is_ambiguous, need_text
@@ -67,7 +66,7 @@ def _of_model(found: HostComponents, model: ModelRef, chosen: Components) -> Ite
 def _doubt(role: str, path: str, equals: Sequence[str]) -> str:
     names = [other.rpartition("/")[2] for other in equals]
     others = ", ".join(names[:NAMED_FILES]) + (", …" if len(names) > NAMED_FILES else "")
-    return f"{WIRED.get(role, role)}: {path.rpartition('/')[2]} is used because it is first by path; as good: {others}"
+    return f"{WIRED.get(role, role)}: {path.rpartition('/')[2]} is used, by path alone; as good: {others}"
 
 
 def _of_rows(host: Host) -> Iterable[CoreFinding]:
@@ -86,4 +85,4 @@ def _of_rows(host: Host) -> Iterable[CoreFinding]:
     idle = StoredPlan.objects.filter(row__in=rows, profile="base", verdict="unplanned")
     idle = idle.exclude(row__path__in=explained).exclude(row__model_class="").order_by("row__path")
     for path, reason in idle.values_list("row__path", "skip_reason"):
-        yield CoreFinding("not-served", path, reason or "not served", "info" if is_not_yet(reason) else "warning")
+        yield CoreFinding("not-served", path, reason or "not served", "warning")

@@ -132,7 +132,7 @@ def finish_scan(*, job: Job, data: dict[str, Any], partial: bool) -> dict[str, A
         "back": job.result.get("back", 0),
         "missing": missing,
         "offline": offline,
-        "components": Component.objects.filter(host=job.host, last_scan=job).count(),
+        "components": Component.objects.filter(host=job.host, away_since=None).count(),
         "unchanged": unchanged,
     }
 

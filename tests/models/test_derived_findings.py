@@ -58,7 +58,7 @@ def test_equal_candidates_are_named(planned, tree, scan):
         tree.safetensors(f"parts/{name}.safetensors", PICTURE)
     scan()
     (item,) = found("component-ambiguous").values()
-    assert item.text == "VAE: a.safetensors is used because it is first by path; as good: b.safetensors, c.safetensors"
+    assert item.text == "VAE: a.safetensors is used, by path alone; as good: b.safetensors, c.safetensors"
     assert item.level == "info"
 
 

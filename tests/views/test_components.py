@@ -75,16 +75,16 @@ def test_who_uses_what_and_why(shown: Host, viewer: Client) -> None:
     assert "z-image-turbo-q4_0" in found["ae.safetensors"]
     assert "the only file of its kind" in found["ae.safetensors"]
     assert found["umt5-xxl-encoder-Q8_0.gguf"].endswith("wan2.2-q8_0 the only file of its kind")
-    assert "the largest that fits of architecture qwen3" in found["Qwen3-4B-Q8_0.gguf"]
-    assert "Qwen3-4B-Q8_0.gguf is used instead" in found["Qwen3-4B-Q4_0.gguf"]
+    assert "the largest that fits; limited to architecture qwen3" in found["Qwen3-4B-Q8_0.gguf"]
+    assert "another is used Qwen3-4B-Q8_0.gguf: the largest" in found["Qwen3-4B-Q4_0.gguf"]
     assert "withheld a small decoder" in found["small.safetensors"]
 
 
 def test_equal_candidates_are_shown_as_such(shown: Host, viewer: Client) -> None:
     found = lines(viewer, "/components/?state=ambiguous")
     assert found.keys() == {"a_vae.safetensors", "b_vae.safetensors"}
-    assert "2 equal candidates this one is used: first by path" in found["a_vae.safetensors"]
-    assert "a_vae.safetensors is used instead equal, and first by path" in found["b_vae.safetensors"]
+    assert "2 equal candidates this one is used, by path alone" in found["a_vae.safetensors"]
+    assert "an equal one is used a_vae.safetensors, by path alone" in found["b_vae.safetensors"]
 
 
 def test_chat_models_that_nobody_asks_for_are_left_out(shown: Host, viewer: Client) -> None:
@@ -130,7 +130,7 @@ def test_a_pin_of_the_host_wins_and_can_be_lifted(shown: Host, as_role: Callable
     assert HostSetting.objects.get(section="encoders").values == {"qwenLlm": small.path}
     assert AuditEntry.objects.filter(action="settings.encoders").count() == 1
     assert "pinned on the host as qwenLlm" in lines(editor)["Qwen3-4B-Q4_0.gguf"]
-    assert "Qwen3-4B-Q4_0.gguf is used instead" in lines(editor)["Qwen3-4B-Q8_0.gguf"]
+    assert "another is used Qwen3-4B-Q4_0.gguf: pinned on the host" in lines(editor)["Qwen3-4B-Q8_0.gguf"]
     html = editor.post(f"/components/{small.pk}/pin/", {"version": "0", "off": "1"}, follow=True).content.decode()
     assert "changed the pins meanwhile" in html
     editor.post(f"/components/{small.pk}/pin/", {"version": "1", "off": "1"})
@@ -151,7 +151,7 @@ def test_a_pin_of_a_model_and_a_pin_whose_file_is_gone(shown: Host, viewer: Clie
     HostSetting.objects.create(host=shown, section="encoders", values={"clipL": str(tree.base / "gone.safetensors")})
     found = lines(viewer)
     assert "pinned for this model" in found["b_vae.safetensors"]
-    assert "b_vae.safetensors is used instead" in found["a_vae.safetensors"]
+    assert "another is used b_vae.safetensors: pinned for this model" in found["a_vae.safetensors"]
     assert "the only file of its kind" in found["clip_l.safetensors"]
     assert "gone.safetensors, which is gone" in viewer.get("/components/").content.decode()
 

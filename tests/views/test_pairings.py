@@ -24,11 +24,11 @@ def test_components_with_what_decided_and_what_was_not_taken(shown: Host, viewer
     base = f"{tree.base}/"
     assert [line.replace(base, "") for line in rows(viewer, "z-image-turbo-Q4_0.gguf")] == [
         "VAE ae.safetensors parts/ae.safetensors the only file of its kind vaePath",
-        "text encoder Qwen3-4B-Q8_0.gguf chat/Qwen3-4B-Q8_0.gguf the largest that fits of architecture qwen3 "
+        "text encoder Qwen3-4B-Q8_0.gguf chat/Qwen3-4B-Q8_0.gguf the largest that fits; limited to architecture qwen3 "
         "not taken: Qwen3-4B-Q4_0.gguf textEncoderPath",
         "prompt enhancer z-image-turbo-pe-t2i-q8_0 pe/z-image-turbo-PE-T2I-Q8_0.gguf its name says so promptEnhancer",
     ]
-    assert "first by path among 2 equal candidates not taken: b_vae.safetensors" in rows(viewer, "Wan2.2-Q8_0.gguf")[0]
+    assert "by path alone among 2 equal candidates not taken: b_vae.safetensors" in rows(viewer, "Wan2.2-Q8_0.gguf")[0]
 
 
 def test_what_is_missing_stands_in_its_place(shown: Host, viewer: Client) -> None:  # noqa: F811

@@ -28,6 +28,8 @@ GGUF_SHAPE_ROLES = frozenset({signals.VAE, signals.AUDIO_VAE, signals.CLIP, sign
 T5_ARCHITECTURES = frozenset({"t5encoder", signals.UMT5})
 LORA_MARK = ".lora_"
 BY_NAME = "its name"
+PROJECTOR_TYPE_KEYS = ("vision.projector_type", "projector_type")
+"""All that is asked of `Header.extra` here."""
 INCOMPLETE = "not complete: parts of it are missing"
 
 
@@ -74,7 +76,8 @@ def survey(selection: Selection, header_of: Callable[[str], Header]) -> Survey:
             if part is not None:
                 entries.append(_entry(file, part, header))
             else:
-                findings.append(_unused(file.path, header))
+                in_model = os.path.dirname(file.path) in selection.model_folders
+                findings.append(_unused(file.path, header, in_model=in_model))
         if header.data_complete is False and file.path not in judged:
             text = header.warnings[0] if header.warnings else "the file is not complete"
             findings.append(Finding("incomplete", file.path, text, "error"))
@@ -106,8 +109,11 @@ def _part_of_others(name: str, header: Header) -> Signal | None:
     return None
 
 
-def _unused(path: str, header: Header) -> Finding:
-    """A file that is no model, no part of one, and no component that is known."""
+def _unused(path: str, header: Header, *, in_model: bool) -> Finding:
+    """A file that is no model, no part of one that is served, and no component that is known."""
+    if in_model and header.format != "gguf":
+        text = "weights of a model folder that is not served: a GGUF of it lies beside them, or a pipeline uses them"
+        return Finding("model-folder-part", path, text, "info")
     if any(LORA_MARK in tensor for tensor in header.tensor_shapes):
         return Finding("adapter", path, "a LoRA adapter: a launch names it, it is not served by itself", "info")
     if header.format == "gguf":
@@ -143,7 +149,7 @@ def _by_architecture(name: str, header: Header) -> Signal | None:
     evidence = f"architecture {architecture}"
     width = header.embedding_length
     if architecture == "clip":
-        kind = header.extra.get("vision.projector_type") or header.extra.get("projector_type") or ""
+        kind = next((header.extra[key] for key in PROJECTOR_TYPE_KEYS if header.extra.get(key)), "")
         return Signal(signals.PROJECTOR, str(kind), evidence=evidence)
     if architecture in T5_ARCHITECTURES:
         return Signal(signals.T5, architecture, width, evidence=evidence)

@@ -39,6 +39,8 @@ NOTED_DROPS = frozenset(
     {
         ladder.COMPONENT,
         ladder.FAST_MTP,
+        ladder.OTHER_GGML,
+        "package-part",
         "skip-pattern",
         "older-snapshot",
         "inside-package",
@@ -47,7 +49,7 @@ NOTED_DROPS = frozenset(
         "pipeline-component",
     }
 )
-"""Parts of sets and packages are named with their model; drafters, codecs and projectors are components."""
+"""Parts of split sets are named with their model; drafters, codecs and projectors are components."""
 NO_DINO = "no DINOv3 encoder near it: a folder named for it, with model.safetensors and config.json"
 MAX_REASON_CHARACTERS = 300
 """Reasons quote text from headers, which is anybody's."""

@@ -8,6 +8,7 @@ from models_app.core.classes.sam import is_sam_name
 
 SAM = "sam"
 IGNORED = "ignored"
+OTHER_GGML = "other-ggml"
 FAST_MTP = "dropped-fastmtp"
 DRAFTER_MTP = "drafter-mtp"
 DRAFTER_DFLASH = "drafter-dflash"
@@ -33,6 +34,7 @@ REASONS = {
     CODEC: "a speech codec for the talker of its folder",
     COMPONENT: "a component of diffusion models (encoder or VAE), by its name",
     IGNORED: "not a model file",
+    OTHER_GGML: "a .ggml file of another program; only segmentation models are served in this form",
 }
 """Why a file of this kind is not a row."""
 
@@ -41,7 +43,7 @@ def file_kind(name: str) -> str:
     """The kind of a file by its bare name; `candidate` means that the header decides."""
     lower = name.lower()
     if lower.endswith(".ggml"):
-        return SAM if is_sam_name(lower) else IGNORED
+        return SAM if is_sam_name(lower) else OTHER_GGML
     if not lower.endswith(".gguf"):
         return IGNORED
     if _FAST_MTP.search(lower):

@@ -21,6 +21,7 @@ from models_app.core.discovery.shards import ShardSet, shard_name, shard_set
 
 GGUF = "gguf"
 HF = "hf"
+CONFIG = "config.json"
 DRAFTER_KINDS = {ladder.DRAFTER_MTP: "mtp", ladder.DRAFTER_DFLASH: "dflash"}
 
 
@@ -73,6 +74,8 @@ class Selection:
     codecs: dict[str, list[FileEntry]] = field(default_factory=dict)
     components: list[FileEntry] = field(default_factory=list)
     """Every file that may serve other models, whatever its name, each once: what the component pool looks at."""
+    model_folders: set[str] = field(default_factory=set)
+    """Folders with a `config.json`: their weights belong to a Hugging Face model, served or not."""
     dropped: list[Dropped] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
@@ -108,9 +111,11 @@ class _Selector:
             else:
                 self._files(part.root, entries)
                 self._model_folder(part.root, folder, entries, folders)
-                self._pool(entries)
+                self._pool(folder, entries)
 
-    def _pool(self, entries: Iterable[FileEntry]) -> None:
+    def _pool(self, folder: str, entries: Iterable[FileEntry]) -> None:
+        if any(os.path.basename(entry.path) == CONFIG for entry in entries):
+            self.result.model_folders.add(folder)
         for entry in entries:
             name = os.path.basename(entry.path)
             key = path_key(entry.real_path or entry.path, self.listing.platform)
