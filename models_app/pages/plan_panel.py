@@ -115,7 +115,7 @@ def plan_panel(
 ) -> PlanPanel:
     """The panel of one profile on one machine. `pinned` are the knobs a person set, for the notes of the command."""
     parts, totals = _table(plan)
-    headline = _headline(plan)
+    headline = _headline(plan, machine.ram_budget_bytes)
     details = _details(plan, block_count)
     placement = plan.placement
     return PlanPanel(
@@ -143,16 +143,19 @@ def plan_panel(
     )
 
 
-def _headline(plan: Plan) -> str:
+def _headline(plan: Plan, ram_budget_bytes: int) -> str:
     if plan.verdict == "unplanned":
         return f"Not planned yet: {plan.model_class}" if is_not_yet(plan.skip_reason) else "Not served"
     if plan.placement is None:
         return "Cannot judge"
     context = f"context {count(plan.placement.ctx_tokens)}"
     vram = f"{gib(plan.est_vram_bytes, 1)} of {gib(plan.target_bytes, 1)} GiB"
+    lacks_ram = plan.est_vram_bytes <= plan.target_bytes and 0 < ram_budget_bytes < plan.est_ram_bytes
     if not plan.target_bytes and not plan.est_vram_bytes:
         starts = {"over": "Does not fit in RAM", "unknown": "Cannot judge"}.get(plan.verdict, "Runs on the CPU")
         return f"{starts}: {gib(plan.est_ram_bytes, 1)} GiB RAM, {context}"
+    if plan.verdict == "over" and lacks_ram:
+        return f"Does not fit: needs {gib(plan.est_ram_bytes, 1)} of {gib(ram_budget_bytes, 1)} GiB RAM, {context}"
     if plan.verdict == "over":
         return f"Does not fit: needs {vram}, {context}"
     if plan.verdict == "unknown":
@@ -176,7 +179,7 @@ def _details(plan: Plan, block_count: int) -> str:
         parts.append(f"per conversation, {placement.slots} at once (pool {count(pool)})")
     parts.append(placement_sentence(placement, block_count))
     spare = plan.target_bytes - plan.est_vram_bytes
-    if plan.target_bytes:
+    if plan.target_bytes and not (plan.verdict == "over" and spare >= 0):  # then it is RAM that is short
         parts.append(f"{gib(abs(spare), 1)} GiB {'to spare' if spare >= 0 else 'too much'}")
     return " · ".join(parts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -86,3 +87,25 @@ def test_filtering_the_list_keeps_the_address(page: Page, library: str, sign_in:
     assert page.url.endswith("/models/?q=gemma")
     page.go_back()
     expect(page.locator("tbody tr")).to_have_count(6)
+
+
+def test_the_curve_follows_typing_and_leads_to_a_comparison(model: Page) -> None:
+    section = model.locator("#plan section", has_text="Context against memory")
+    expect(section.get_by_role("img")).to_be_visible()
+    model.get_by_label("Layers on the GPU").fill("33")
+    model.get_by_label("Expert layers in RAM").fill("20")
+    model.get_by_label("Context", exact=True).fill("8k")
+    expect(section).to_contain_text("Planned: 8,192 tokens")
+    twin = section.locator("details")
+    twin.locator("summary").click()
+    expect(section.get_by_role("row", name="8,192")).to_contain_text("planned")
+    model.get_by_label("Context", exact=True).fill("16k")
+    expect(section).to_contain_text("Planned: 16,384 tokens")
+    expect(twin, "what was open stays open").to_have_attribute("open", "")
+    model.get_by_role("button", name="Compare with the stored plan").click()
+    expect(model).to_have_url(re.compile(r"/compare/\?b-ctx=16k&b-ngl=33&b-nCpuMoe=20$"))
+    expect(model.get_by_role("row", name="Context per conversation")).to_contain_text("16,384")
+    expect(model.locator("#command .c").first).to_contain_text("-c 16384")
+    model.get_by_role("link", name="Swap A and B").click()
+    expect(model).to_have_url(re.compile(r"\?a-ctx=16k"))
+    expect(model.locator("#command .x").first).to_contain_text("-c 16384")
