@@ -18,10 +18,10 @@ PLATFORM = {"win32": "windows", "darwin": "darwin"}.get(sys.platform, "linux")
 
 
 def open_cache() -> HeaderCache:
-    """The header cache of this worker."""
+    """The header cache of this worker. A scan asks for each file once."""
     folder = env.prepared_data_dir() / "worker"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return HeaderCache(folder / "headers.sqlite3")
+    return HeaderCache(folder / "headers.sqlite3", in_memory=0)
 
 
 @host_task("models_app.host_tasks.scan_folders")

@@ -16,7 +16,7 @@ from typing import Any
 
 from models_app import records, watching
 from models_app.core.catalog import Finding, Header, WeightTable
-from models_app.core.components.scan import Survey, survey
+from models_app.core.components.scan import PROJECTOR_TYPE_KEYS, Survey, survey
 from models_app.core.components.signals import AUDIO_PART, MATTING
 from models_app.core.discovery.inventory import Inventory, discover, reader_of
 from models_app.core.discovery.listing import Listing
@@ -60,6 +60,8 @@ class Scan:
     _unsent: list[dict[str, Any]] = field(default_factory=list)
     _sent_rows: dict[str, int] = field(default_factory=dict)
     _interim_at: float = 0.0
+    _fingerprint: str = ""
+    _transient: int = 0
 
     def run(self, roots: Iterable[Root]) -> dict[str, Any]:
         """The closing result. Raises Cancelled with what is known when somebody asked to stop."""
@@ -69,8 +71,8 @@ class Scan:
         )
         if listing.stopped:
             raise Cancelled(self._summary(listing, wanted, Inventory((), (), ())))
-        watching.remember(listing)
-        if watching.fingerprint_of(listing) == self.seen:
+        self._fingerprint = watching.remember(listing)
+        if self._fingerprint == self.seen:
             return self._summary(listing, wanted, Inventory((), (), ())) | {"unchanged": True}
         return self._look_inside(listing, wanted)
 
@@ -94,9 +96,9 @@ class Scan:
                 raise Cancelled(self._summary(listing, wanted, self._discover(listing, only_read=True)))
             self._keep(file.path, read_component(file.path, self.cache))
         self.report.progress("Pairing files", len(candidates), len(candidates), unit="files")
-        inventory = self._discover(listing, only_read=False)
         found = survey(selection, reader_of(self.results))
         self._send_components(found)
+        inventory = self._discover(listing, only_read=False)
         self._send_findings((*inventory.findings, *found.findings, *_notes(inventory, found)))
         return self._summary(listing, wanted, inventory)
 
@@ -117,8 +119,13 @@ class Scan:
             self._send_headers()
 
     def _keep(self, path: str, result: Header | HeaderError) -> None:
-        """The table of weights is most of a header, and only planning asks for it."""
-        self.results[path] = result if isinstance(result, HeaderError) else replace(result, weights=_NO_WEIGHTS)
+        """Most of a header is tables and keys that only planning asks for."""
+        if isinstance(result, HeaderError):
+            self._transient += result.code in _TRANSIENT
+            self.results[path] = result
+            return
+        extra = {key: result.extra[key] for key in PROJECTOR_TYPE_KEYS if key in result.extra}
+        self.results[path] = replace(result, weights=_NO_WEIGHTS, extra=extra)
 
     def _send_headers(self) -> None:
         if self._unsent:
@@ -136,8 +143,8 @@ class Scan:
         self._interim_at = ended + max(_INTERIM_SECONDS, _INTERIM_SHARE * (ended - started))
 
     def _discover(self, listing: Listing, *, only_read: bool) -> Inventory:
-        """Rows of what has been read, sent as far as they are new or changed."""
-        inventory = discover(listing, reader_of(self.results))
+        """Rows of what has been read, sent as far as they are new or changed. The last time nothing is kept after."""
+        inventory = discover(listing, reader_of(self.results) if only_read else self._hand_over)
         fresh = [
             row
             for row in inventory.rows
@@ -148,6 +155,11 @@ class Scan:
             self.report.batch({"rows": [records.row_to_json(row) for row in part]})
             self._sent_rows.update({row.full_path: hash(row) for row in part})
         return inventory
+
+    def _hand_over(self, path: str) -> Header:
+        """A header that nobody will ask for again."""
+        result = self.results.pop(path, None)
+        return reader_of({path: result} if result is not None else {})(path)
 
     def _is_known(self, path: str) -> bool:
         return path in self.results or not path.lower().endswith(".gguf")
@@ -173,10 +185,8 @@ class Scan:
             "seen": listing.seen_count,
             "models": len(inventory.rows),
             "dropped": len(inventory.dropped),
-            "fingerprint": watching.fingerprint_of(listing),
-            "transient": sum(
-                isinstance(result, HeaderError) and result.code in _TRANSIENT for result in self.results.values()
-            ),
+            "fingerprint": self._fingerprint,
+            "transient": self._transient,
         }
 
 

@@ -24,12 +24,17 @@ _baselines: list[Baseline] = []
 
 def fingerprint_of(listing: Listing) -> str:
     """Equal where a scan would store the same again: by this version of the product, of the same files."""
-    return f"{product_version()[:32]}:{PARSER_VERSION}:{listing.fingerprint}"
+    return _marked(listing.fingerprint)
 
 
-def remember(listing: Listing) -> None:
-    """What a scan has listed is what later looks are compared with."""
+def _marked(fingerprint: str) -> str:
+    return f"{product_version()[:32]}:{PARSER_VERSION}:{fingerprint}"
+
+
+def remember(listing: Listing) -> str:
+    """What a scan has listed is what later looks are compared with. Returns its fingerprint."""
     _baselines[:] = [baseline_of(listing)]
+    return _marked(_baselines[0].fingerprint)
 
 
 def look(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -26,8 +27,13 @@ def leave(job: int) -> None:
     (folder / str(int(job))).touch(mode=0o600)
 
 
+def place_of(job: int) -> str:
+    """The path of a job's mark, for those who ask often whether it is there."""
+    return str(_folder() / str(int(job)))
+
+
 def is_left(job: int) -> bool:
-    return (_folder() / str(int(job))).exists()
+    return os.path.exists(place_of(job))
 
 
 def clear(job: int) -> None:

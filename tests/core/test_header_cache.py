@@ -202,9 +202,9 @@ def test_a_place_that_cannot_be_written_is_done_without(model, tmp_path):
 
 def test_the_map_in_memory_is_bounded(tmp_path):
     cache = HeaderCache()
-    for number in range(cache_module._MAX_IN_MEMORY + 10):
+    for number in range(cache_module.MAX_IN_MEMORY + 10):
         cache.put(str(number), "1:1", Header())
-    assert len(cache._memory) == cache_module._MAX_IN_MEMORY
+    assert len(cache._memory) == cache_module.MAX_IN_MEMORY
     assert cache.get("0", "1:1") is None
     assert cache.get("20", "1:1") is not None
 

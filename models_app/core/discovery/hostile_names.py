@@ -36,6 +36,8 @@ def unsafe_reason(text: str) -> str:
 
 def printable(text: str) -> str:
     """The name on one line and valid as UTF-8: bytes and control characters as backslash escapes."""
+    if _PLAIN.fullmatch(text):
+        return text
     decoded = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(
         character

@@ -23,6 +23,7 @@ _NESTED = frozenset({"extra", "weights", "tensor_shapes", "data_complete"})
 _TEXT_TUPLES = frozenset({"effort_levels", "warnings"})
 _PLAIN = tuple(field.name for field in fields(Header) if field.name not in _NESTED)
 _LAYER_COLUMNS = tuple(field.name for field in fields(LayerWeights))
+_LAYER_KINDS = tuple(type(getattr(LayerWeights(), name)) for name in _LAYER_COLUMNS)
 _NOT_META = frozenset({"format", "weights", "tensor_shapes", "warnings", "file_size_bytes"})
 _MAX_DIMENSIONS = 64
 
@@ -93,25 +94,31 @@ def _weights(value: object, name: str) -> WeightTable:
     source = check.mapping(value, name, 5)
     if source.get("columns") != list(_LAYER_COLUMNS):
         raise RecordError("the weights are of another version")
-    layers = tuple(_layer(row) for row in check.listing(source.get("layers"), "layers", MAX_BLOCKS))
     named = check.mapping(source.get("globals"), "globals", MAX_GLOBALS + 1).items()
     return WeightTable(
-        layers=layers,
+        layers=_layers(source.get("layers")),
         globals=MappingProxyType({check.text(key, "globals"): check.count(size, "globals") for key, size in named}),
         total_bytes=check.count(source.get("total_bytes"), "total_bytes"),
         complete=check.flag(source.get("complete"), "complete"),
     )
 
 
-def _layer(row: object) -> LayerWeights:
-    values = check.listing(row, "layers", len(_LAYER_COLUMNS))
-    if len(values) != len(_LAYER_COLUMNS):
-        raise RecordError("a layer of another length")
-    default = LayerWeights()
-    facts: dict[str, Any] = {}
-    for name, value in zip(_LAYER_COLUMNS, values, strict=True):
-        facts[name] = (check.flag if isinstance(getattr(default, name), bool) else check.count)(value, name)
-    return LayerWeights(**facts)
+def _layers(rows: object) -> tuple[LayerWeights, ...]:
+    """Most blocks of a model are alike: each kind is checked once, and shared."""
+    known: dict[tuple[int, ...], LayerWeights] = {}
+    layers = []
+    for row in check.listing(rows, "layers", MAX_BLOCKS):
+        values = tuple(check.listing(row, "layers", len(_LAYER_COLUMNS)))
+        if tuple(map(type, values)) != _LAYER_KINDS:
+            raise RecordError("a layer of another length, or with values of a wrong kind")
+        if values not in known:
+            known[values] = LayerWeights(*map(_count_or_flag, values, _LAYER_COLUMNS))
+        layers.append(known[values])
+    return tuple(layers)
+
+
+def _count_or_flag(value: object, name: str) -> Any:
+    return value if isinstance(value, bool) else check.count(value, name)
 
 
 def _extra(value: object, name: str) -> Mapping[str, Any]:
