@@ -14,7 +14,7 @@ from models_app import convert
 from models_app.core.catalog import Header, Plan, Row
 from models_app.core.discovery.roots import path_key
 from models_app.core.planning.context_curve import ContextCurve
-from models_app.core.plans import base_curve, plan_row
+from models_app.core.plans import plan_curve, plan_row
 from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.models import Row as StoredRow
@@ -48,8 +48,8 @@ class Preview:
     header: Header | None
     budget: Budget
     override: Override
-    curve: Callable[[], ContextCurve | None]
-    """Memory against the window for the base plan, computed when asked for; None where there is nothing to judge."""
+    curve: Callable[[str], ContextCurve | None]
+    """Memory against the window for the plan with this id, computed when asked; None where nothing can be judged."""
 
     @property
     def base(self) -> Plan:
@@ -81,11 +81,12 @@ class HostPlanner:
             self.block_counts[row.full_path] = header.block_count
         return plans
 
-    def curve(self, row: Row, header: Header | None, override: Override) -> ContextCurve | None:
-        """Memory against the window for the base plan of a row."""
-        return base_curve(
+    def curve(self, row: Row, header: Header | None, override: Override, profile_id: str = "") -> ContextCurve | None:
+        """Memory against the window for one plan of a row, the base where none has this id."""
+        return plan_curve(
             row,
             header,
+            profile_id,
             settings=self.facts.settings,
             override=override,
             budget=self.facts.budget_for(override),

@@ -76,7 +76,7 @@ def _try(row: Row, form: WhatIfForm, facts: HostFacts) -> Preview:
 def _panel(row: Row, preview: Preview) -> PlanPanel:
     blocks = preview.header.block_count if preview.header else 0
     machine = machine_of(preview.budget, row.host.ram_total_bytes)
-    curve = curve_section(preview.curve())
+    curve = curve_section(preview.curve(preview.base.profile_id))
     return plan_panel(preview.base, machine, block_count=blocks, curve=curve)
 
 

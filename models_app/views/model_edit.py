@@ -15,6 +15,7 @@ from models_app import selectors, services
 from models_app.core.launch.ownership import custom_text
 from models_app.core.state.typed import control_text
 from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
+from models_app.pages.context_curve import curve_section
 from models_app.pages.editor_conflict import EditorConflict, editor_conflict
 from models_app.pages.editor_page import Facts, control_groups
 from models_app.pages.host_page import machine_of
@@ -155,7 +156,8 @@ def panel_of(editing: Editing, preview: Preview, profile_id: str = "") -> PlanPa
     blocks = preview.header.block_count if preview.header else 0
     machine = machine_of(preview.budget, editing.row.host.ram_total_bytes)
     plan = next((plan for plan in preview.plans if plan.profile_id == profile_id), preview.base)
-    return plan_panel(plan, machine, block_count=blocks)
+    curve = curve_section(preview.curve(plan.profile_id))
+    return plan_panel(plan, machine, block_count=blocks, curve=curve)
 
 
 def _stored_form(editing: Editing) -> EditorForm:

@@ -9,7 +9,7 @@ import pytest
 from gpus_app.core.budget import Budget, budget_of
 from models_app.core.catalog import Header, Placement, Plan
 from models_app.core.planning.context_curve import RAM, VRAM, ContextCurve
-from models_app.core.plans import base_curve, plan_row
+from models_app.core.plans import plan_curve, plan_row
 from models_app.core.settings import Override, Settings
 from tests.core.test_plan_row import row_of
 
@@ -35,7 +35,7 @@ def planned(header: Header, budget: Budget, override: Override | None = None) ->
     row, own = row_of(header), override or Override()
     return (
         plan_row(row, header, settings=Settings(), override=own, budget=budget)[0],
-        base_curve(row, header, settings=Settings(), override=own, budget=budget),
+        plan_curve(row, header, settings=Settings(), override=own, budget=budget),
     )
 
 
@@ -132,4 +132,13 @@ def test_a_header_that_cannot_be_judged_has_no_curve(zoo_header) -> None:
     assert plan.verdict == "unknown"
     assert curve is None
     row = replace(row_of(header), model_class="")
-    assert base_curve(row, header, settings=Settings(), budget=budget_of((24.0,), 64.0)) is None
+    assert plan_curve(row, header, settings=Settings(), budget=budget_of((24.0,), 64.0)) is None
+
+
+def test_other_profiles_have_curves_of_their_own(zoo_header) -> None:
+    header, own = zoo_header("llama31-8b-q4_k_m"), Override(ctx_variants=(8192,))
+    row, budget = row_of(header), budget_of((24.0,), 64.0)
+    _, tier = plan_row(row, header, settings=Settings(), override=own, budget=budget)
+    curve = plan_curve(row, header, tier.profile_id, settings=Settings(), override=own, budget=budget)
+    assert curve is not None
+    assert (curve.now.ctx_tokens, curve.now.vram_bytes) == (8192, tier.est_vram_bytes)

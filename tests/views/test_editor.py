@@ -68,7 +68,7 @@ def test_the_form_comes_from_the_catalogue_for_this_class(editor: Client, row: R
 
 
 def test_the_page_stays_light(editor: Client, row: Row) -> None:
-    assert len(editor.get(f"/models/{row.pk}/edit/").content) < 60_000
+    assert len(editor.get(f"/models/{row.pk}/edit/").content) < 70_000
 
 
 def test_everybody_sees_and_tries_and_only_editors_save(as_role: Any, row: Row, save: Any) -> None:

@@ -51,21 +51,26 @@ def plan_row(
     return tuple(plan_profile(model, profile) for profile in profiles)
 
 
-def base_curve(
+def plan_curve(
     row: Row,
     header: Header | None,
+    profile_id: str = "",
     *,
     settings: Settings,
     override: Override | None = None,
     budget: Budget,
     headers: Headers = no_header,
 ) -> ContextCurve | None:
-    """Memory against the window for the base plan that `plan_row` gives for the same arguments; None without one."""
+    """Memory against the window for a plan that `plan_row` gives for the same arguments; None without one.
+
+    It is the plan with this id, the base where none has it.
+    """
     own = override or Override()
     if header is None or skip_reason(row, header, settings, own):
         return None
-    model, (base, *_) = profiled(row, header, settings=settings, override=own, budget=budget, headers=headers)
-    return context_curve(model.table, place_profile(model, base).planned)
+    model, profiles = profiled(row, header, settings=settings, override=own, budget=budget, headers=headers)
+    profile = next((profile for profile in profiles if profile.id == profile_id), profiles[0])
+    return context_curve(model.table, place_profile(model, profile).planned)
 
 
 def profiled(
