@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from django import forms
 
+from gpus_app.memory_settings import MOST_GIB
 from models_app.core.catalog import Header
 from models_app.core.fields import KV_TYPES, OVERRIDE_FIELDS
 from models_app.core.fields.field import Field
@@ -107,7 +108,7 @@ def _fields(limits: Limits, automatic: Mapping[str, str]) -> dict[str, forms.Fie
         "parallel": _number("parallel", automatic, whole=True),
         "kvK": _choice("kvK", automatic, KV_TYPES),
         "kvV": _choice("kvV", automatic, KV_TYPES),
-        "vramTargetGB": _number("vramTargetGB", automatic),
+        "vramTargetGB": _number("vramTargetGB", automatic, maximum=MOST_GIB),
         "ngl": NumberField(
             label="Layers on the GPU",
             help_text=f"Counts the output as one more: 0 to {limits.block_count + 1}.",

@@ -81,11 +81,10 @@ def test_filters_and_order(scanned):
     assert sizes == sorted(sizes, reverse=True)
 
 
-@pytest.mark.parametrize(
-    "query", ["sort=x", "sort=-", "at=99", "kv=q3", "parallel=-1", "page=0", "page=99999999999", "show=all"]
-)
-def test_an_odd_address_is_no_error(viewer, scanned, query):
-    assert viewer.get(f"{PATH}?{query}").status_code == 200
+def test_an_odd_address_is_no_error(viewer, scanned):
+    odd = ("sort=x", "sort=-", "at=99", "kv=q3", "parallel=-1", "page=0", "page=99999999999", "show=all", "q=%00")
+    for query in odd:
+        assert viewer.get(f"{PATH}?{query}").status_code == 200, query
 
 
 def test_an_answer_is_kept_until_something_changes(scanned, monkeypatch):
