@@ -30,8 +30,15 @@ DIFFUSION = ("image", "video")
 _UNLISTED = ("sam", "3d")
 """Classes that no prompt enhancer can be."""
 _SIDECARS = (("projector", "mmproj"), ("drafter", "draft"), ("codec", "codec"))
-_NO_HEADER = Header()
-_HEADER_FACTS = ("architecture", "general_type", "diffusion_kind", "video_kind", "has_audio_out", "cond_hidden")
+_HEADER_FACTS = (
+    "architecture",
+    "general_type",
+    "diffusion_kind",
+    "video_kind",
+    "has_audio_out",
+    "cond_hidden",
+    "tensor_shapes",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +200,7 @@ def host_components(host: Host) -> HostComponents:
     )
 
 
+_KINDS = {name: dict if name == "tensor_shapes" else type(getattr(Header(), name)) for name in _HEADER_FACTS}
 _ROW_COLUMNS = ("pk", "served_id", "base_id", "path", "quant", "model_class", "state")
 _PAIR_COLUMNS = tuple(f"found__{name}_{part}" for _, name in _SIDECARS for part in ("path", "origin"))
 
@@ -220,4 +228,4 @@ def _headers(host: Host, paths: Sequence[str]) -> Mapping[str, Header]:
 
 def _present(facts: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """SQLite gives back a text that looks like a number as one."""
-    return {name: type(getattr(_NO_HEADER, name))(value) for name, value in facts if value is not None}
+    return {name: _KINDS[name](value) for name, value in facts if value is not None}

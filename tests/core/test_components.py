@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import struct
 from io import BytesIO
@@ -16,7 +17,7 @@ from models_app.core.components import naming
 from models_app.core.components.declared import fill_encoders
 from models_app.core.components.pool import Pool, PoolEntry, Wish, architecture_rank, caption_factor
 from models_app.core.components.ranking import Ranking
-from models_app.core.components.resolve import DiffusionModel, resolve_components
+from models_app.core.components.resolve import DiffusionModel, diffusion_model, resolve_components
 from models_app.core.components.scan import build_pool, classify_header, component_files, recognise, survey
 from models_app.core.components.signals import Signal, classify_shapes, recognise_shapes, unflattened
 from models_app.core.discovery.selection import select
@@ -363,6 +364,27 @@ class TestFlattened:
         for noted in ([32, 32, 1, 1, 2], [-32, -32, 1, 1, 1], []):
             assert self.signal(tensors, [["comfy.gguf.orig_shape.conv1.weight", "array<i32>", noted]]) is None
 
+    @pytest.mark.parametrize(
+        ("shape", "width"),
+        [([2, 2, 1, 48, 3072], 48), ([2, 2, 1, 16, 5120], 16), ([2, 2, 1, 36, 5120], 16), ([2, 2, 1, 48 * 3072], 48)],
+    )
+    def test_a_wan_network_says_which_vae_it_reads(self, shape: list[int], width: int) -> None:
+        outputs = shape[-1] // 48 if len(shape) == 4 else shape[-1]
+        for prefix in ("", "model.diffusion_model."):
+            tensors = [
+                {"name": f"{prefix}patch_embedding.weight", "shape": shape, "type": 1},
+                {"name": f"{prefix}patch_embedding.bias", "shape": [outputs], "type": 1},
+            ]
+            head = header_bytes({"kv": [["general.architecture", "string", "wan"]], "tensors": tensors})
+            model = diffusion_model(read_gguf(BytesIO(head), 1 << 40), "wan2.1-t2v")
+            assert model.latent_width == width
+        pool = Pool(
+            [PoolEntry(f"/wan{name}_vae", "vae", "wan3d", latents) for name, latents in (("2.2", 48), ("_2.1", 16))]
+        )
+        asked = dataclasses.replace(model, video_kind="wan")
+        chosen = resolve_components(asked, pool, Encoders(), Override())
+        assert pool.entry(chosen.paths["vae"]).width == width
+
     def signal(self, tensors: list[dict[str, object]], kv: list[list[object]]) -> Signal | None:
         head = header_bytes({"kv": kv, "tensors": tensors})
         return recognise("a.gguf", read_gguf(BytesIO(head), 1 << 40))
@@ -372,7 +394,7 @@ def test_every_tensor_that_decides_is_kept_by_the_gguf_reader() -> None:
     from models_app.core.components import signals
     from models_app.core.readers.tensor_scan import COMPONENT_TENSORS
 
-    biases = {signals.bias_of(tensor) for tensor in signals.FLATTENED}
+    biases = {signals.bias_of(tensor) for tensor in signals.FLATTENED if tensor != signals.WAN_INPUT}
     wanted = {rule.tensor for rule in signals._RULES} | {rule.width_tensor for rule in signals._RULES}
     assert (
         wanted - {"", "model.embed_tokens.weight"} | {signals._PICTURE_VAE, "shared.weight"} | biases

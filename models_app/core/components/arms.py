@@ -56,6 +56,7 @@ class Choice:
     caption_width: int
     video_kind: str
     has_audio_out: bool
+    latent_width: int
     pool: Pool
     pins: Encoders
     """Pins of the host whose files are there."""
@@ -84,7 +85,7 @@ def _ltx(choice: Choice) -> Wired:
 
 
 def _wan(choice: Choice) -> Wired:
-    vae = Pick.of(choice.pool.vaes("wan3d", hints=("wan",)))
+    vae = Pick.of(choice.pool.vaes("wan3d", choice.latent_width, hints=("wan",)))
     return {"vae": vae, "t5xxl": _umt5(choice)} | _audio(choice)
 
 

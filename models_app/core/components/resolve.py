@@ -12,6 +12,7 @@ from models_app.core.components.arms import HOST_PIN, Choice, Pick, choose_arm
 from models_app.core.components.declared import kept_pins
 from models_app.core.components.naming import OFF, ON, encoder_architectures, wants_vision_encoder
 from models_app.core.components.pool import Pool, PoolEntry, Wish
+from models_app.core.components.signals import wan_latent_width
 from models_app.core.settings.overrides import Override
 from models_app.core.settings.records import Encoders
 
@@ -45,6 +46,8 @@ class DiffusionModel:
     caption_width: int
     video_kind: str = ""
     has_audio_out: bool = False
+    latent_width: int = 0
+    """Latent channels of a Wan network, 0 where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,15 @@ class Components:
 
 def diffusion_model(header: Header, name: str) -> DiffusionModel:
     """What the choice of components depends on, from a model's header and its name."""
-    architecture, kind = image_architecture(header), header.video_kind
-    return DiffusionModel(architecture, name, header.cond_hidden, kind, header.has_audio_out)
+    shapes = {tensor: tuple(shape[::-1]) for tensor, shape in header.tensor_shapes.items()}
+    return DiffusionModel(
+        image_architecture(header),
+        name,
+        header.cond_hidden,
+        header.video_kind,
+        header.has_audio_out,
+        wan_latent_width(shapes),
+    )
 
 
 def resolve_components(
@@ -88,6 +98,7 @@ def resolve_components(
             model.caption_width,
             model.video_kind,
             model.has_audio_out,
+            model.latent_width,
             known,
             pins,
             llm,

@@ -31,6 +31,7 @@ LATENT_FAMILIES = {4: "sd", 16: "flux", 32: "flux2"}
 """Latent channels of a picture VAE -> family."""
 FLUX2_DECODER_WIDTH = 512
 """The FLUX.2 "small decoder" has 384 and cannot be loaded by sd-server, which builds one fixed width."""
+WAN_LATENTS, WIDE_WAN_LATENTS = 16, 48
 UMT5 = "umt5"
 UMT5_VOCABULARY = 256_384
 VISION_PREFIXES = ("vision_tower.", "visual.")
@@ -76,8 +77,9 @@ _RULES = (
     _Rule("encoder.block.0.layer.0.SelfAttention.q.weight", T5, axis=0),
 )
 """In order; the first that holds decides. A rule without a rank needs a width above 0."""
-FLATTENED = ("conv1.weight", "decoder.conv1.weight", "decoder.conv_in.conv.weight")
-"""Convolutions of video autoencoders whose rank decides: GGUF files of some converters have no fifth dimension."""
+WAN_INPUT = "patch_embedding.weight"
+FLATTENED = ("conv1.weight", "decoder.conv1.weight", "decoder.conv_in.conv.weight", WAN_INPUT)
+"""Video convolutions whose rank or width decides: GGUF files of some converters have no fifth dimension."""
 
 
 def classify_shapes(shapes: Mapping[str, Shape]) -> Signal | None:
@@ -122,6 +124,17 @@ def unflattened(shapes: Mapping[str, Shape]) -> dict[str, Shape]:
         if len(shape) == 4 and outputs > 0 and shape[0] > outputs and shape[0] % outputs == 0:
             whole[tensor] = (outputs, shape[0] // outputs, *shape[1:])
     return whole
+
+
+def wan_latent_width(shapes: Mapping[str, Shape]) -> int:
+    """Latent channels of a Wan network from its way in, 0 when it is not told: 48 for Wan 2.2 TI2V, else 16.
+
+    Others read more than 16 channels too, but those on top are masks and conditions. Shapes are outermost first.
+    """
+    channels = _at(unflattened(shapes).get(WAN_INPUT, ()), 1)
+    if channels == WIDE_WAN_LATENTS:
+        return WIDE_WAN_LATENTS
+    return WAN_LATENTS if channels > 0 else 0
 
 
 def bias_of(tensor: str) -> str:

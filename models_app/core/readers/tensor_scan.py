@@ -23,6 +23,7 @@ _H3_VIDEO = ("video_patch_proj.", "final_layer.video_out.")
 _H3_AUDIO = ("audio_patch_proj.", "final_layer.audio_out.")
 _LTX_VIDEO, _LTX_AUDIO = "patchify_proj.weight", "audio_patchify_proj.weight"
 WAN_VIDEO = "patch_embedding.weight"
+WAN_BIAS = "patch_embedding.bias"
 _WAN_DIMENSIONS = 5
 
 CAPTION_TENSORS = (
@@ -77,7 +78,7 @@ class TensorScan:
         self._table_widths: dict[str, int] = {}
         self._wan_dimensions: dict[str, int] = {}
         self.component_shapes: dict[str, tuple[int, ...]] = {}
-        """Shapes of the tensors that mark a component, innermost first."""
+        """Shapes of the tensors that mark a component, and of a Wan network's way in, innermost first."""
 
     def add(self, name: str, shape: tuple[int, ...], type_id: int, elements: int) -> int | None:
         """Count one tensor and return its bytes, None for an unknown type."""
@@ -112,6 +113,9 @@ class TensorScan:
             self._signs.add(bare)
         elif bare == WAN_VIDEO:
             self._wan_dimensions[name] = len(shape)
+            self.component_shapes[bare] = shape
+        elif bare == WAN_BIAS:
+            self.component_shapes[bare] = shape
         rank = _CAPTION_RANK.get(bare)
         if rank is not None and shape and shape[0] > 0:
             self._caption_widths.setdefault(rank, shape[0])
