@@ -28,7 +28,7 @@ def placement_sentence(placement: Placement, block_count: int) -> str:
     else:
         text = "all layers on the GPU"
     if placement.cpu_moe_layers > 0:
-        text += f", experts of {placement.cpu_moe_layers} of {block_count} layers in RAM"
+        text += f", experts of the first {placement.cpu_moe_layers} layers in RAM"
     elif on_gpu > block_count and not placement.kv_in_ram:
         text = "everything on the GPU"
     return text + (", KV cache in RAM" if placement.kv_in_ram else "")

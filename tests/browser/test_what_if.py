@@ -29,7 +29,7 @@ def test_previews_follow_typing_and_store_nothing(model: Page) -> None:
     expect(plan).to_contain_text("pool 16,384")
     expect(model.locator("#o-parallel")).to_have_text("tried here, not stored")
     model.get_by_label("Expert layers in RAM").fill("10")
-    expect(plan).to_contain_text("experts of 10 of 32 layers in RAM")
+    expect(plan).to_contain_text("experts of the first 10 layers in RAM")
     expect(plan.locator("li.c")).to_contain_text("--n-cpu-moe 10")
     assert not Override.objects.exists()
     model.reload()

@@ -114,6 +114,14 @@ def test_every_kind_of_cache_has_its_product(zoo_header) -> None:
     }
 
 
+def test_layers_that_share_a_cache_are_named(zoo_header) -> None:
+    plan = plan_of(zoo_header("gemma3n-e4b-q4_k_m"), BUDGETS["one card"], Override())
+    context = next(term for term in plan.terms if term.key == "kv")
+    assert "15 layers have none of their own and read those of earlier ones" in context.how
+    layers = [value for part in context.parts for value, unit in part.factors if unit.startswith("layer")]
+    assert sum(layers) == 20
+
+
 def test_companions_have_their_parts(zoo_header) -> None:
     header = zoo_header("llama31-8b-q4_k_m")
     budget = BUDGETS["three cards"]

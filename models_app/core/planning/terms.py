@@ -78,6 +78,10 @@ def _how_context(table: ModelTable, answer: Answer) -> str:
     if table.window:
         text += f", sliding layers {table.window:,} tokens and one micro-batch"
     text += f"; K in {launch.type_k}" + ("" if table.latent else f", V in {launch.type_v}")
+    sharing = table.sums.uses_full[-1] + table.sums.uses_sliding[-1]
+    sharing -= table.sums.owns_full[-1] + table.sums.owns_sliding[-1]
+    if sharing > 0:
+        text += f"; {sharing} layers have none of their own and read those of earlier ones"
     if table.is_recurrent:
         copies = launch.slots * (1 + (launch.rollback_snapshots if table.rolls_back else 0))
         text += f"; {copies} recurrent state(s), which do not grow with the window"
