@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -108,9 +108,14 @@ class Editing:
         handed = {field.key for field in VARIANT_FIELDS if field.inherit not in (OWN, MODEL_ONLY)}
         return {key: value for key, value in self.pinned.fields.items() if key in handed}
 
-    def profile_values(self, profile_id: str) -> Mapping[str, Any]:
-        """What the stored plan of a profile runs with."""
-        plan = next((plan for plan in self.plan.plans if plan.profile_id == profile_id), None)
+    def variant_values(self, variant: Variant, profile_id: str) -> Mapping[str, Any]:
+        """What the entry of a variant would run with if the variant said nothing."""
+        variants = tuple(
+            Variant(name=variant.name) if item.name == variant.name else item for item in self.pinned.override.variants
+        )
+        override = replace(self.pinned.override, variants=variants)
+        plans = preview_plan(row=self.row, override=override, facts=self.facts).plans
+        plan = next((plan for plan in plans if plan.profile_id == profile_id), None)
         return chosen_values(plan, self.facts.settings) if plan else {}
 
     def automatic(self) -> Mapping[str, Any]:
@@ -121,7 +126,7 @@ class Editing:
             return stored
         bare = preview_plan(row=self.row, override=Override(), facts=self.facts)
         free = chosen_values(bare.base, self.facts.settings)
-        return {**stored, **{key: free[key] for key in fields if key in free}}
+        return {key: (free if key in fields else stored)[key] for key in stored if key not in fields or key in free}
 
 
 def editing_of(row: Row) -> Editing:

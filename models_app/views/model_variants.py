@@ -150,7 +150,7 @@ def _form(request: Request, editing: Editing, held: Variant, posted: Mapping[str
 def _facts(editing: Editing, held: Variant) -> Facts:
     return Facts(
         settings=editing.facts.settings,
-        automatic=editing.profile_values(_profile_id(editing.row, held)),
+        automatic=editing.variant_values(convert.core_variant(held), _profile_id(editing.row, held)),
         source=f"variant {held.name}",
         inherited=editing.inherited,
     )
