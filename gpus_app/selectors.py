@@ -24,6 +24,9 @@ from gpus_app.models import Device, Host, HostSetting
 from gpus_app.watch_settings import WatchSettings
 from quartermaster_site.errors import NotFound
 
+NVIDIA = "nvidia"
+"""The vendor whose cards a launch can be kept from by their numbers."""
+
 
 def hosts() -> QuerySet[Host]:
     """All hosts with devices and settings, in three queries."""
@@ -109,7 +112,9 @@ def host_budget(host: Host) -> Budget:
     target, ram = target_vram_gib(host), ram_limit_gib(host)
     if not devices.devices:
         return budget_of([target] if target > 0 else [], ram)
-    return budget_for_set(devices, target, ram)
+    seen = host.devices.all()
+    others = len(seen) > len(devices) and all(device.vendor == NVIDIA for device in seen)
+    return budget_for_set(devices, target, ram, others=others)
 
 
 def memory_settings(host: Host) -> MemorySettings:

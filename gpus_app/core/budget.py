@@ -37,6 +37,17 @@ class Budget:
     """The value of `--main-gpu`: a position in `backend_ids` where they are known, else the telemetry id."""
     capacity_bytes: tuple[int, ...] = ()
     """What each device has at all; empty where that is not known."""
+    visible_ids: tuple[int, ...] = ()
+    """The driver's numbers of the devices where the machine has others, which a CUDA server must not see: it would
+    share the layers among all that it sees. Empty where there are no others, or another runtime numbers them.
+    """
+
+    @property
+    def launch_main(self) -> int:
+        """The value of `--main-gpu` among the devices that a launch sees."""
+        if self.main_gpu in self.visible_ids and not self.backend_ids:
+            return self.visible_ids.index(self.main_gpu)
+        return self.main_gpu if self.main_gpu is not None else max(0, len(self.device_bytes) - 1)
 
     @property
     def target_bytes(self) -> int:
@@ -80,8 +91,9 @@ def budget_for_set(
     *,
     runtime: str = CUDA,
     backend_ids: tuple[str, ...] = (),
+    others: bool = False,
 ) -> Budget:
-    """The pooled target shared among the devices by their capacity.
+    """The pooled target shared among the devices by their capacity. `others`: the machine has devices beside these.
 
     With the backend's own ids known, the main device goes last, because the last one carries the fixed buffers; else
     the order is the set's, which is the bus order that a launch gets without `--device`.
@@ -103,6 +115,7 @@ def budget_for_set(
         backend_ids=tuple(ids[position] for position in order) if ids else (),
         main_gpu=len(order) - 1 if ids else members[main].index,
         capacity_bytes=tuple(device.total_bytes for device in chosen),
+        visible_ids=tuple(device.index for device in chosen) if others and runtime == CUDA else (),
     )
     return whole.with_target(_bytes_of(target_gib))
 

@@ -13,6 +13,7 @@ from gpus_app.core.probes.nvidia_smi import reading_of_row, snapshots
 from gpus_app.core.units import GIB, MIB
 from gpus_app.models import Device, HostSetting
 from gpus_app.services import save_device_settings, save_memory_settings
+from models_app.core.export.environment import entry_env
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.errors import EditConflict, NotAllowed, Refused
@@ -199,3 +200,35 @@ class TestSaving:
     def test_who_may(self, host, make_user):
         with pytest.raises(NotAllowed):
             save_device_settings(host=host, values={}, version=0, actor=Actor(user=make_user("operator"), name="o"))
+
+
+class TestOthers:
+    """A server shares layers among all cards that it sees, so it must not see those that are not planned with."""
+
+    def test_cards_that_do_not_count_are_hidden(self, host, fresh):
+        probe(host, "four")
+        budget = selectors.host_budget(fresh())
+        assert budget.visible_ids == (1, 2, 3)
+        assert (budget.main_gpu, budget.launch_main) == (1, 0)
+
+    def test_one_of_two(self, host, fresh, save):
+        probe(host, "two")
+        assert selectors.host_budget(fresh()).visible_ids == ()
+        save(multiGpu=False)
+        assert selectors.host_budget(fresh()).visible_ids == (1,)
+
+    def test_only_where_the_driver_numbers_them(self, host, fresh):
+        finish_probe(
+            host,
+            devices=[
+                {"index": 0, "name": "A", "total_bytes": 24 * GIB, "vendor": "amd"},
+                {"index": 1, "name": "B", "total_bytes": GIB, "vendor": "amd"},
+            ],
+        )
+        assert selectors.host_budget(fresh()).visible_ids == ()
+
+    def test_the_entry_says_so(self):
+        env = entry_env("llm", device_count=2, tensor_split=(0.7, 0.3), visible_ids=(1, 3))
+        assert env == ["CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=1,3"]
+        assert entry_env("llm", device_count=1, visible_ids=(2,))[-1] == "CUDA_VISIBLE_DEVICES=2"
+        assert entry_env("llm", device_count=1) == []

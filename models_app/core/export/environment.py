@@ -29,12 +29,16 @@ def entry_env(
     tensor_split: Sequence[float] = (),
     runtime: str = "",
     telemetry_index: int = 0,
+    visible_ids: Sequence[int] = (),
 ) -> list[str]:
     """`NAME=value` items of one entry.
 
     `backend_device` is the main device as the backend numbers it ("" when the probe failed), `runtime` the compute
-    runtime of the machine, `telemetry_index` the driver's own number of the main device.
+    runtime of the machine, `telemetry_index` the driver's own number of the main device. `visible_ids` are the numbers
+    of the devices that a chat model is planned for, where the machine has others too.
     """
+    if model_class == "llm" and visible_ids:
+        return _pin("cuda", ",".join(map(str, visible_ids)))
     if device_count < 2:
         return []
     if model_class == "llm":

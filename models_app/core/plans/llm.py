@@ -224,7 +224,7 @@ def _launch_profile(profile: Profile, planned: PlannedLaunch, spec: str) -> Laun
         vision=bool(profile.projector),
         projector_in_ram=in_ram,
         tensor_split=_shares(placement),
-        main_gpu=budget.main_gpu if budget.main_gpu is not None else max(0, len(budget.device_bytes) - 1),
+        main_gpu=budget.launch_main,
         device_ids=budget.backend_ids,
     )
 
