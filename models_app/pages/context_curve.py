@@ -92,11 +92,13 @@ def _sentences(curve: ContextCurve) -> tuple[str, ...]:
 
 def _end(curve: ContextCurve, line: CacheCurve, start: str) -> str:
     """Where one line stops fitting."""
+    pooled = curve.place != RAM and curve.device_count > 1
     if not line.longest_tokens:
-        return f"{start} at no window: {_place(curve)} is too small for it."
+        return f"{start} at no window: {'a device' if pooled else _place(curve)} is too small for it."
     if line.longest_tokens >= curve.top_tokens:
         return f"{start} at every window up to {_ceiling(curve)}."
-    return f"{start} up to {count(line.longest_tokens)} tokens; then {_place(curve)} is full."
+    full = "one of the devices" if pooled else _place(curve)
+    return f"{start} up to {count(line.longest_tokens)} tokens; then {full} is full."
 
 
 def _ceiling(curve: ContextCurve) -> str:

@@ -58,6 +58,7 @@ class ContextCurve:
     """0 where the header does not say."""
     ceiling_tokens: int
     """No window is longer: the trained one, stretched where RoPE scaling allows it."""
+    device_count: int
     own: CacheCurve
     smaller: CacheCurve | None
 
@@ -87,6 +88,7 @@ def context_curve(table: ModelTable, planned: PlannedLaunch) -> ContextCurve | N
         now=CurvePoint(now, planned.est_vram_bytes, planned.est_ram_bytes, answer.fits),
         trained_tokens=table.trained_tokens,
         ceiling_tokens=asked.ceiling_tokens,
+        device_count=len(planned.wishes.budget.device_bytes),
         own=CacheCurve(answer.pair, pricer.points(windows, answer.pair), longest),
         smaller=CacheCurve(smaller, pricer.points(windows, smaller), longest_smaller) if smaller else None,
     )
