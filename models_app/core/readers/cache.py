@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS header (
 ) WITHOUT ROWID
 """
 _BUSY_SECONDS = 2.0
-_MAX_IN_MEMORY = 1_024
+MAX_IN_MEMORY = 1_024
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
 Entry = Header | HeaderError
@@ -38,11 +38,13 @@ class HeaderCache:
     """Records by path and fingerprint, in a small map in front of a file that several processes may share.
 
     Safe to use from several threads. Without a file, or when the file cannot be used, it lasts as long as the process.
-    `fold_case` is for file systems where `A.gguf` and `a.gguf` are one file.
+    `fold_case` is for file systems where `A.gguf` and `a.gguf` are one file. `in_memory` is the size of the map: those
+    who ask for each file once need none.
     """
 
-    def __init__(self, file: Path | None = None, *, fold_case: bool = False) -> None:
+    def __init__(self, file: Path | None = None, *, fold_case: bool = False, in_memory: int = MAX_IN_MEMORY) -> None:
         self._lock = threading.RLock()
+        self._in_memory = in_memory
         self._fold_case = fold_case
         self._memory: dict[str, tuple[str, Entry]] = {}
         self._database = _open(file) if file is not None else None
@@ -151,9 +153,9 @@ class HeaderCache:
 
     def _remember(self, key: str, fingerprint: str, entry: Entry) -> None:
         self._memory.pop(key, None)
-        while len(self._memory) >= _MAX_IN_MEMORY:
-            del self._memory[next(iter(self._memory))]
         self._memory[key] = (fingerprint, entry)
+        while len(self._memory) > self._in_memory:
+            del self._memory[next(iter(self._memory))]
 
     def _give_up(self) -> None:
         """Go on without the file."""
