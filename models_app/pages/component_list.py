@@ -102,7 +102,6 @@ class ComponentItem:
     name: str
     folder: str
     url: str
-    slug: str
     role: str
     shape: str
     evidence: str
@@ -113,8 +112,6 @@ class ComponentItem:
     pin: str
     """The pin of the host that it may be made, "" where there is none or it is."""
     pinned: str
-    states: frozenset[str]
-    text: str
 
 
 class ComponentList:
@@ -128,17 +125,29 @@ class ComponentList:
         self._pins = {path: key for key, path in convert.encoder_pins(found.host).items()}
 
     @cached_property
-    def page(self) -> Page[ComponentItem]:
+    def page(self) -> Page[Component]:
+        """The files of the tab, a page of them."""
         roles = {self.filter.role} if self.filter.role else TABS[self.filter.tab][1]
-        items = [item for item in self._found if item.slug in roles and self.filter.state in ("", *item.states)]
-        return Paginator(items, PER_PAGE).get_page(self._page)
+        wanted = self.filter.state
+        files = [file for file in self._found if file.role in roles and (not wanted or wanted in self._states(file))]
+        return Paginator(files, PER_PAGE).get_page(self._page)
 
     @cached_property
-    def _found(self) -> list[ComponentItem]:
+    def items(self) -> list[ComponentItem]:
+        """What the page shows; the other files of the tab are only counted."""
+        return [self._item(file) for file in self.page.object_list]
+
+    @cached_property
+    def _found(self) -> list[Component]:
         """What the text filter leaves of all kinds, without idle chat models."""
         words = self.filter.q.lower().split()
         listed = (file for file in self.found.files if self.filter.chat or not self._is_idle(file))
-        return [item for item in map(self._item, listed) if all(word in item.text for word in words)]
+        return [file for file in listed if not words or self._has_all(file, words)]
+
+    def _has_all(self, file: Component, words: Sequence[str]) -> bool:
+        users = (use.model.served_id for use in self.found.uses.get(file.path, ()))
+        text = " ".join((file.path, ROLES.get(file.role, file.role), file.family, *users)).lower()
+        return all(word in text for word in words)
 
     def _is_idle(self, file: Component) -> bool:
         """A chat model that no image or video model asks for: it is an encoder in theory only."""
@@ -155,7 +164,7 @@ class ComponentList:
     @property
     def tabs(self) -> list[dict[str, object]]:
         """All kinds with the number of files that the text filter leaves."""
-        counts = Counter(item.slug for item in self._found)
+        counts = Counter(file.role for file in self._found)
         kept = ComponentFilter(host=self.filter.host, q=self.filter.q, chat=self.filter.chat)
         return [
             {
@@ -180,23 +189,21 @@ class ComponentList:
         key = pin_key(file.role, file.family, file.width)
         pinned = self._pins.get(file.path, "")
         entry = convert.core_component(file)
+        users, more_users = _users(uses)
         return ComponentItem(
             pk=file.pk,
             name=name,
             folder=folder,
             url=_url(model) if model else "",
-            slug=file.role,
             role=ROLES.get(file.role, file.role),
             shape=shape_text(entry),
             evidence=file.recognised_by,
             size=gib(file.size_bytes),
-            users=_users(uses)[:SHOWN_USERS],
-            more_users=max(len(_users(uses)) - SHOWN_USERS, 0),
+            users=users,
+            more_users=more_users,
             reasons=self._reasons(file, uses, pinned),
             pin=key if entry.is_offered and not pinned and self._has_rivals(file, uses) else "",
             pinned=pinned,
-            states=self._states(file, uses, pinned),
-            text=" ".join((file.path, file.role, file.family, *(use.model.served_id for use in uses))).lower(),
         )
 
     def _idle_sidecar(self, file: Component) -> Line:
@@ -210,14 +217,16 @@ class ComponentList:
         """Is there a choice that a pin would settle?"""
         return file.path in self.found.runners_up or any(use.pick.others for use in uses)
 
-    def _states(self, file: Component, uses: Sequence[Use], pinned: str) -> frozenset[str]:
+    def _states(self, file: Component) -> frozenset[str]:
+        """Which choices of the use filter this file answers to."""
+        uses = self.found.uses.get(file.path, ())
         lost = self.found.runners_up.get(file.path, ())
         ambiguous = any(_is_as_good(file.path, use) for use in lost) or any(is_ambiguous(use.pick) for use in uses)
         held = {
             "used": bool(uses),
             "unused": not uses,
             "ambiguous": ambiguous,
-            "pinned": bool(pinned),
+            "pinned": file.path in self._pins,
             "withheld": bool(file.withheld),
             "away": file.away_since is not None,
         }
@@ -269,12 +278,14 @@ def _is_as_good(path: str, lost: Use) -> bool:
     return is_ambiguous(lost.pick) and any(entry.path == path for entry in lost.pick.ranking.equals)
 
 
-def _users(uses: Sequence[Use]) -> list[Link]:
-    """Models without repeats: each name once, with the roles of the file in it where that is not plain."""
-    links: dict[str, Link] = {}
+def _users(uses: Sequence[Use]) -> tuple[list[Link], int]:
+    """The first few models with the role of the file in them, each once, and how many more there are."""
+    named: dict[str, Use] = {}
     for use in uses:
-        links.setdefault(use.model.served_id, Link(use.model.served_id, _url(use.model), WIRED.get(use.role, use.role)))
-    return list(links.values())
+        named.setdefault(use.model.served_id, use)
+    shown = list(named.items())[:SHOWN_USERS]
+    links = [Link(name, _url(use.model), WIRED.get(use.role, use.role)) for name, use in shown]
+    return links, len(named) - len(links)
 
 
 def _url(model: ModelRef) -> str:
