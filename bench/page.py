@@ -18,6 +18,9 @@ from bench.zoo_tree import zoo_tree
 BASELINE = "/healthz"
 PREVIEW_P95_MS = 60.0
 PAGE_P95_MS = 200.0
+FITS_MODELS = 400
+FITS_COLD_MS = 1000.0
+FITS_WARM_MS = 100.0
 KNOBS = ({"ctx": "32768"}, {"ctx": "8k", "kvK": "q8_0", "kvV": "q8_0"}, {"parallel": "4"}, {"ub": "1024"})
 
 
@@ -40,11 +43,42 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
             ]
             * rounds
         )
+        fits_cold, fits_sorted, fits_warm = _fits(client, rounds)
     return [
         _row("models list, p95", lists, baseline, PAGE_P95_MS),
         _row("model page, p95", details, baseline, PAGE_P95_MS),
         _row("preview, p95", previews, baseline, PREVIEW_P95_MS),
+        _row(f"what fits, {FITS_MODELS} models, nothing kept", fits_cold, baseline, FITS_COLD_MS),
+        _row("the same in the order of a column", fits_sorted, baseline, FITS_COLD_MS),
+        _row("the same again", fits_warm, baseline, FITS_WARM_MS),
     ]
+
+
+def _fits(client: Any, rounds: int) -> tuple[float, float, float]:
+    """Median milliseconds of the table of what fits: without kept answers, sorted by a context, and again."""
+    from bench.many_models import fill_up
+    from models_app.services.fits import KEPT
+
+    fill_up(FITS_MODELS)
+    path = "/hosts/local/fits/"
+
+    def cold(query: str) -> float:
+        KEPT.clear()
+        return _milliseconds(_get(client, f"{path}{query}"))
+
+    client.get(path)
+    plain = statistics.median(cold("") for _ in range(rounds))
+    by_column = statistics.median(cold("?sort=32768") for _ in range(rounds))
+    client.get(path)
+    return plain, by_column, statistics.median(_milliseconds(_get(client, path)) for _ in range(5 * rounds))
+
+
+def _milliseconds(call: Callable[[], Any]) -> float:
+    """Processor time: it all runs in this process, and what else the machine does should not count."""
+    started = time.process_time()
+    answer = call()
+    assert answer.status_code == 200
+    return (time.process_time() - started) * 1000
 
 
 def _signed_in_with(folder: Path) -> tuple[Any, list[int]]:
