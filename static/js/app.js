@@ -267,6 +267,11 @@
       if (form) { event.preventDefault(); form.requestSubmit(); }
       return;
     }
+    if ((event.ctrlKey || event.metaKey) && event.key === "Enter" && event.target.matches("form[data-guard] textarea")) {
+      event.preventDefault();
+      event.target.form.requestSubmit();
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
     if (event.key === "/" && field) {
       event.preventDefault();

@@ -112,7 +112,9 @@ def test_fields_follow_class_and_backend():
     assert "temp" not in {field.key for field in model_fields("llm", "vllm")}
     names = {field.key for field in variant_fields("llm", "llama")}
     assert not names & {"backend", "device", "mmproj", "customArgs", "ctxVariants", "name"}
-    assert "mmproj" in {field.key for field in variant_fields("llm", "llama", vision=True)}
+    twin = {field.key for field in variant_fields("llm", "llama", vision=True, arguments=True)}
+    assert twin == {"ctx", "vramTargetGB", "mmproj", "unlisted"}
+    assert "customArgs" in {field.key for field in variant_fields("llm", "llama", arguments=True)}
 
 
 def test_a_text_locks_what_it_owns():

@@ -34,6 +34,9 @@ OPEN_GROUPS = frozenset({"essentials", "vision", "reasoning", "components", "gen
 ARGUMENT_KEYS = ("customArgs", "customArgsOff", "extraArgs")
 """The launch text: a form of its own."""
 
+_OF_THE_TWIN = frozenset({"ctx", "vramTargetGB", "mmproj", "unlisted"})
+"""What the variant named `vision` says about the entry that loads a projector."""
+
 _ELSEWHERE = frozenset({"match", "quant", "variants", "name", *ARGUMENT_KEYS})
 
 
@@ -47,17 +50,12 @@ def model_fields(model_class: str, engine: str) -> tuple[Field, ...]:
 def variant_fields(
     model_class: str, engine: str, *, vision: bool = False, arguments: bool = False
 ) -> tuple[Field, ...]:
-    """Fields of a variant, likewise, with its launch text if `arguments`. Only the one that tunes the vision twin
-    places a projector.
-    """
+    """Fields of a variant, with its launch text if `arguments`. The one that tunes the vision twin has few."""
+    fields = tuple(field for field in VARIANT_FIELDS if _fits(field, model_class, engine))
+    if vision:
+        return tuple(field for field in fields if field.key in _OF_THE_TWIN)
     shown = {"customArgs"} if arguments else set()
-    shown |= {"mmproj"} if vision else set()
-    return tuple(
-        field
-        for field in VARIANT_FIELDS
-        if _fits(field, model_class, engine)
-        and (field.key in shown or (field.key not in _ELSEWHERE and field.key != "mmproj"))
-    )
+    return tuple(field for field in fields if field.key in shown or field.key not in _ELSEWHERE | {"mmproj"})
 
 
 def takes_arguments(model_class: str, engine: str) -> bool:
