@@ -8,7 +8,7 @@ import json
 
 BENCHMARKS = {
     "header": "one header with 152k tokens and 151k merges, against a minimal struct skip loop",
-    "scan": "listing and reading the whole zoo, cold and cached, against os.walk plus stat",
+    "scan": "a first scan, a scan again and a look, against gguf.GGUFReader and os.walk plus stat; peak memory",
     "plan": "planning every zoo model, against one projection",
     "truth": "compute buffers of every measured model, against llama.cpp's own projection",
     "page": "server time of pages and previews with the whole zoo, against an empty view",
@@ -50,9 +50,9 @@ def missed(row: dict) -> bool:
 
 def print_row(row: dict) -> None:
     """One aligned line for a person."""
-    line = f"  {row['name']:<44} {row['value']:>10.2f} {row['unit']:<5}"
+    line = f"  {row['name']:<46} {row['value']:>10.2f} {row['unit']:<5}"
     if row.get("ratio") is not None:
-        line += f" = {row['ratio']:.2f} x {row['baseline']}"
+        line += f" = {row['ratio']:.3g} x {row['baseline']}"
     limit = row["limit"] if row.get("limit") is not None else row.get("limit_value")
     if limit is not None:
         line += f" (limit {limit}{', MISSED' if missed(row) else ''})"
