@@ -17,6 +17,7 @@ from gpus_app.core.budget import (
 )
 from gpus_app.core.gpu_set import DevicePolicy, GpuSet, gpu_set
 from gpus_app.core.readings import DeviceReading, MemoryReading
+from gpus_app.core.runtimes import runtime_of
 from gpus_app.core.units import GIB, to_gib
 from gpus_app.device_settings import DeviceSettings
 from gpus_app.memory_settings import DEFAULT_OVERHEAD_GIB, DEFAULT_TTL_SECONDS, SECTION, MemorySettings
@@ -114,7 +115,7 @@ def host_budget(host: Host) -> Budget:
         return budget_of([target] if target > 0 else [], ram)
     seen = host.devices.all()
     others = len(seen) > len(devices) and all(device.vendor == NVIDIA for device in seen)
-    return budget_for_set(devices, target, ram, others=others)
+    return budget_for_set(devices, target, ram, runtime=runtime_of(readings(host)), others=others)
 
 
 def memory_settings(host: Host) -> MemorySettings:

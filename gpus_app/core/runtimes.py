@@ -46,6 +46,6 @@ def runtime_of(devices: Sequence[DeviceReading], executable: str = "") -> str:
     if not devices:
         return ROCM if rocm_verdict(executable) == "rocm" else CUDA
     largest = max(devices, key=lambda device: device.total_bytes)
-    if "nvidia" in largest.name.lower():
+    if largest.vendor == "nvidia" or "nvidia" in largest.name.lower():
         return CUDA
     return ROCM if rocm_verdict(executable) == "rocm" else VULKAN

@@ -9,7 +9,7 @@ from datetime import datetime
 from gpus_app.core.budget import Budget
 from gpus_app.core.units import GIB
 from gpus_app.models import Device, Host
-from gpus_app.selectors import eligible_devices, host_budget, ram_limit_gib, target_vram_gib
+from gpus_app.selectors import host_budget, idle_devices, ram_limit_gib, target_vram_gib
 from models_app.models import Root
 from models_app.pages.plan_panel import Machine, MachineDevice
 from models_app.pages.shell import WorkerState, worker_state
@@ -98,7 +98,7 @@ def device_bar(host: Host) -> MemoryBar | None:
 
 
 def _budget_by_index(host: Host) -> dict[int, int]:
-    devices = eligible_devices(host).devices
+    devices = idle_devices(host).devices
     if not devices:
         return {}
     return {device.index: share for device, share in zip(devices, host_budget(host).device_bytes, strict=False)}

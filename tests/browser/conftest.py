@@ -102,8 +102,12 @@ def site(live_server: Any, transactional_db: None) -> str:
         ram_total_bytes=64 << 30,
         ram_available_bytes=58 << 30,
     )
-    Device.objects.create(host=host, index=0, name="RTX 3090", total_bytes=24 << 30, free_bytes=23 << 30)
-    Device.objects.create(host=host, index=1, name="RTX 3060", total_bytes=12 << 30, free_bytes=11 << 30)
+    Device.objects.create(
+        host=host, index=0, name="RTX 3090", vendor="nvidia", total_bytes=24 << 30, free_bytes=23 << 30
+    )
+    Device.objects.create(
+        host=host, index=1, name="RTX 3060", vendor="nvidia", total_bytes=12 << 30, free_bytes=11 << 30
+    )
     return str(live_server.url)
 
 

@@ -202,6 +202,16 @@ class TestSaving:
             save_device_settings(host=host, values={}, version=0, actor=Actor(user=make_user("operator"), name="o"))
 
 
+def test_the_runtime_is_that_of_the_largest_device(host, fresh):
+    """A Vulkan process costs more on each device than a CUDA one."""
+    probe(host, "two")
+    assert selectors.host_budget(fresh()).runtime == "cuda"
+    finish_probe(
+        host, devices=[{"index": 0, "name": "AMD Radeon RX 7900 XTX", "total_bytes": 24 * GIB, "vendor": "amd"}]
+    )
+    assert selectors.host_budget(fresh()).runtime == "vulkan"
+
+
 class TestOthers:
     """A server shares layers among all cards that it sees, so it must not see those that are not planned with."""
 

@@ -26,7 +26,9 @@ def shelf(tmp_path_factory):
 @pytest.fixture
 def row(host, shelf, django_capture_on_commit_callbacks):
     """A chat model on a host with one 24 GiB card, planned."""
-    Device.objects.create(host=host, index=0, name="RTX 3090", total_bytes=24 << 30, free_bytes=23 << 30)
+    Device.objects.create(
+        host=host, index=0, name="RTX 3090", vendor="nvidia", total_bytes=24 << 30, free_bytes=23 << 30
+    )
     HostSetting.objects.create(host=host, section="memory", values={"targetVramGB": 22.5, "maxRamGB": 48.0}, version=1)
     Host.objects.filter(pk=host.pk).update(ram_total_bytes=64 << 30, ram_available_bytes=58 << 30)
     Root.objects.create(host=host, path=str(shelf))

@@ -26,7 +26,9 @@ ROLES = ("viewer", "operator", "editor", "admin")
 @pytest.fixture
 def gpu_host(host: Host) -> Host:
     """A host with one 24 GiB card, its budget set by hand."""
-    Device.objects.create(host=host, index=0, name="RTX 3090", total_bytes=24 * GIB, free_bytes=23 * GIB)
+    Device.objects.create(
+        host=host, index=0, name="RTX 3090", vendor="nvidia", total_bytes=24 * GIB, free_bytes=23 * GIB
+    )
     HostSetting.objects.create(host=host, section="memory", values={"targetVramGB": 22.5, "maxRamGB": 48.0}, version=1)
     Host.objects.filter(pk=host.pk).update(ram_total_bytes=64 * GIB, ram_available_bytes=58 * GIB)
     Host.objects.filter(pk=host.pk).update(probed_at=timezone.now())
