@@ -9,7 +9,7 @@ from models_app.core.planning.kv_types import KvPair
 from quartermaster_site.curve_drawing import CurveDrawing, curve_drawing
 from quartermaster_site.figures import count, gib
 
-UNJUDGED = "No curve: the header lacks what is needed to say what another window would hold."
+UNJUDGED = "No curve: this plan cannot be judged, so what another window would hold is not known either."
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,3 +227,17 @@ def test_a_file_without_a_readable_header_is_not_served_and_says_so_once(
     assert "Not planned yet" not in text
     assert text.count("The header cannot be used") == 1
     assert "Not served" in text
+
+
+def test_a_plan_that_cannot_be_judged_has_a_sentence_for_a_curve(
+    scanned: Host, viewer: Client, row_named: Named
+) -> None:
+    row = row_named("qwen3-8b")
+    assert row.header is not None
+    row.header.facts = {**row.header.facts, "block_count": 0}
+    row.header.mtime_ns += 1
+    row.header.save()
+    html = viewer.get(f"/models/{row.pk}/").content.decode()
+    assert "Cannot judge" in html
+    assert "No curve: this plan cannot be judged" in html
+    assert "l-budget" not in html[html.index("Context against memory") :]
