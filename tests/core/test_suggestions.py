@@ -47,7 +47,7 @@ def _holds(header: Header, budget: Budget, found: Plan) -> None:
     assert found.placement is not None
     placed = found.placement
     same = Override(ctx=placed.ctx_tokens, kv_k=placed.type_k, kv_v=placed.type_v, ub=placed.ubatch)
-    window = number(r"Fits at ([\d,]+) tokens", found)
+    window = number(r"Fits at ([\d,]+) tokens\.", found)
     if window is not None:
         assert plan(header, budget, replace(same, ctx=int(window))).verdict != "over"
         assert plan(header, budget, replace(same, ctx=int(window) + 4096)).verdict == "over"
@@ -77,7 +77,7 @@ def test_the_same_holds_beside_pins(zoo_header, model: str, pins: Override) -> N
         pytest.skip("fits")
     assert found.suggestions, found.reasons
     assert found.placement is not None
-    window = number(r"Fits at ([\d,]+) tokens", found)
+    window = number(r"Fits at ([\d,]+) tokens\.", found)
     if window is not None:
         assert plan(header, budget, replace(pins, ctx=int(window))).verdict != "over"
     if any(text.startswith("Fits with a q8_0") for text in found.suggestions):
@@ -85,6 +85,24 @@ def test_the_same_holds_beside_pins(zoo_header, model: str, pins: Override) -> N
         assert plan(header, budget, replace(pins, ctx=ctx, kv_k="q8_0", kv_v="q8_0")).verdict != "over"
     if "Fits without the pinned placement." in found.suggestions:
         assert plan(header, budget, replace(pins, custom_args="")).verdict != "over"
+
+
+def test_a_shorter_window_and_a_smaller_cache_together(zoo_header) -> None:
+    header, budget = zoo_header("llama31-8b-q4_k_m"), budget_of([], 5)
+    found = plan(header, budget, Override(ctx=65536, kv_k="f16", kv_v="f16"))
+    assert found.verdict == "over"
+    window = number(r"Fits at ([\d,]+) tokens with a q8_0 KV cache\.", found)
+    assert window is not None
+    assert plan(header, budget, Override(ctx=int(window), kv_k="q8_0", kv_v="q8_0")).verdict != "over"
+
+
+def test_a_short_window_has_fewer_checkpoints(zoo_header) -> None:
+    header, budget = zoo_header("gemma3-4b-q4_k_m"), budget_of([2], 2.2)
+    found = plan(header, budget)
+    assert found.verdict == "over"
+    window = number(r"Fits at ([\d,]+) tokens\.", found)
+    assert window is not None
+    assert plan(header, budget, Override(ctx=int(window), kv_k="q8_0", kv_v="q8_0")).verdict != "over"
 
 
 def test_a_mixture_says_what_a_longer_window_costs(zoo_header) -> None:

@@ -13,7 +13,9 @@ GIB = 1 << 30
 
 @pytest.fixture
 def cards(gpu_host):
-    Device.objects.create(host=gpu_host, index=1, name="RTX 3060", vendor="nvidia", total_bytes=12 * GIB, free_bytes=11 * GIB)
+    Device.objects.create(
+        host=gpu_host, index=1, name="RTX 3060", vendor="nvidia", total_bytes=12 * GIB, free_bytes=11 * GIB
+    )
     return gpu_host
 
 

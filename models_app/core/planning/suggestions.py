@@ -12,6 +12,7 @@ from models_app.core.planning.question import WINDOW_STEP, Step
 from models_app.core.planning.reasons import gib, missing_gib
 from models_app.core.planning.search import placement_ladder
 from models_app.core.planning.table import ModelTable
+from models_app.core.planning.wishes import checkpoint_ram_bytes
 
 
 def suggestions_of(table: ModelTable, planned: PlannedLaunch) -> tuple[str, ...]:
@@ -48,10 +49,15 @@ def _ladder(planned: PlannedLaunch, fitter: Fitter) -> list[Step]:
     return placement_ladder(fitter.table, fitter.question)
 
 
-def _fits_at(fitter: Fitter, ctx_tokens: int, pair: KvPair, ladder: list[Step]) -> bool:
+def _fits_at(planned: PlannedLaunch, fitter: Fitter, ctx_tokens: int, pair: KvPair, ladder: list[Step]) -> bool:
     """Some rung fits. The best one for the devices leaves the least in RAM."""
     rung = fitter.first_fitting(ctx_tokens, pair, ladder)
-    return rung is not None and fitter.trial(ctx_tokens, pair, ladder[rung]).fits
+    if rung is None:
+        return False
+    # The room in RAM is what the most checkpoints leave; with this window pinned there may be fewer.
+    table, wishes = fitter.table, planned.wishes
+    fewer = checkpoint_ram_bytes(table, wishes) - checkpoint_ram_bytes(table, wishes, ctx_tokens, pair)
+    return fitter.trial(ctx_tokens, pair, ladder[rung]).spare_ram_bytes + fewer >= 0
 
 
 def _without_pinned_placement(planned: PlannedLaunch, fitter: Fitter) -> str:
@@ -60,31 +66,37 @@ def _without_pinned_placement(planned: PlannedLaunch, fitter: Fitter) -> str:
     free = replace(planned.wishes.question, gpu_layers=None, cpu_moe_layers=None)
     freed = Fitter(fitter.table, free, fitter.room)
     answer = planned.answer
-    fits = _fits_at(freed, answer.placement.ctx_tokens, answer.pair, _ladder(planned, freed))
+    fits = _fits_at(planned, freed, answer.placement.ctx_tokens, answer.pair, _ladder(planned, freed))
     return "Fits without the pinned placement." if fits else ""
 
 
 def _window_that_fits(planned: PlannedLaunch, fitter: Fitter) -> str:
     """The longest window below this one at which the launch fits, whatever has to stay in RAM for it."""
-    answer = planned.answer
+    pair = planned.answer.pair
+    if longest := _longest_that_fits(planned, fitter, pair):
+        return f"Fits at {longest:,} tokens."
+    smaller = _longest_that_fits(planned, fitter, SMALLER) if _can_be_smaller(planned, fitter) else 0
+    return f"Fits at {smaller:,} tokens with a {SMALLER.k} KV cache." if smaller else ""
+
+
+def _longest_that_fits(planned: PlannedLaunch, fitter: Fitter, pair: KvPair) -> int:
+    """In steps, below the window as planned; 0 when none fits."""
     ladder = _ladder(planned, fitter)
-    low, high = 1, _below(answer.placement.ctx_tokens) // WINDOW_STEP
-    if high < low or not _fits_at(fitter, WINDOW_STEP, answer.pair, ladder):
-        return ""
+    low, high = 0, (planned.answer.placement.ctx_tokens - 1) // WINDOW_STEP
     while low < high:
         middle = (low + high + 1) // 2
-        if _fits_at(fitter, middle * WINDOW_STEP, answer.pair, ladder):
+        if _fits_at(planned, fitter, middle * WINDOW_STEP, pair, ladder):
             low = middle
         else:
             high = middle - 1
-    return f"Fits at {low * WINDOW_STEP:,} tokens."
+    return low * WINDOW_STEP
 
 
 def _cache_that_fits(planned: PlannedLaunch, fitter: Fitter) -> str:
     answer = planned.answer
     if not _can_be_smaller(planned, fitter):
         return ""
-    fits = _fits_at(fitter, answer.placement.ctx_tokens, SMALLER, _ladder(planned, fitter))
+    fits = _fits_at(planned, fitter, answer.placement.ctx_tokens, SMALLER, _ladder(planned, fitter))
     return f"Fits with a {SMALLER.k} KV cache." if fits else ""
 
 
