@@ -8,7 +8,6 @@ from models_app.selectors.editing import (
     changes,
     editing_of,
     get_change,
-    state_at,
     variant_versions,
 )
 from models_app.selectors.fleet import (
@@ -54,7 +53,6 @@ __all__ = [
     "refused_write",
     "revisions",
     "roots",
-    "state_at",
     "troubled_plans",
     "variant_versions",
 ]

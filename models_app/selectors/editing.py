@@ -150,12 +150,6 @@ def get_change(row: Row, pk: int) -> Change:
     return found
 
 
-def state_at(row: Row, version: int, variant: str = "") -> dict[str, Any] | None:
-    """The fields as a save of that version left them; None where nothing was stored under it."""
-    found = changes(row).filter(variant=variant, version=version).first()
-    return dict(found.after) if found else None
-
-
 def authors(found: Sequence[Change]) -> dict[str, tuple[str, Any]]:
     """Key -> (who, when) of the last change of each field; the newest change first."""
     last: dict[str, tuple[str, Any]] = {}

@@ -7,6 +7,7 @@ from models_app.services.editing import (
     reset_override,
     restore_override,
     save_override,
+    state_at,
 )
 from models_app.services.planning import HostFacts, Preview, host_facts, preview_plan, stored_override
 from models_app.services.scanning import (
@@ -55,5 +56,6 @@ __all__ = [
     "start_reread",
     "start_scan",
     "start_write",
+    "state_at",
     "stored_override",
 ]

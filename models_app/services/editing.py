@@ -88,7 +88,8 @@ def save_override(
         touched = changed_keys(before, values)
         if not touched:  # the same form sent twice, or somebody else saved the very same
             return current.own
-        check_version(current.own, version, before)
+        if version < 0 or conflicts(before, state_at(row, before, version), values.keys()):
+            check_version(current.own, version, before)
         if touched & ARGUMENT_KEYS:
             require_arguments(actor.user)
         fields = _shortest(row, current, values, touched, facts)
@@ -201,6 +202,22 @@ def note_change(
     kind = "variant" if variant else "override"
     label = f"{row.served_id} {variant}".strip()
     record(actor, f"{kind}.{action}", subject=row, label=label, host_slug=row.host.slug, changes=changes)
+
+
+def state_at(row: Row, now: Mapping[str, Any], version: int, variant: str = "") -> dict[str, Any]:
+    """The fields as they were at a version: `now` with every later change taken back."""
+    later = Change.objects.filter(
+        host=row.host, match=row.path, quant="", variant__iexact=variant, version__gt=max(0, version)
+    )
+    state = dict(now)
+    for changes in later.order_by("-id").values_list("changes", flat=True):
+        state |= {key: before for key, (before, _) in changes.items()}
+    return {key: value for key, value in state.items() if value is not None}
+
+
+def conflicts(now: Mapping[str, Any], original: Mapping[str, Any], keys: Collection[str]) -> bool:
+    """Whether somebody changed one of these fields since: other forms of the same model do not stand in the way."""
+    return any(now.get(key) != original.get(key) for key in keys)
 
 
 def check_version(held: PinnedFields | None, version: int, saved: Mapping[str, Any]) -> None:

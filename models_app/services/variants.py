@@ -26,10 +26,12 @@ from models_app.services.editing import (
     ARGUMENT_KEYS,
     Pinned,
     check_version,
+    conflicts,
     note_change,
     own_override,
     pinned,
     rules_of,
+    state_at,
 )
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.permissions import Level, require, require_arguments
@@ -89,11 +91,14 @@ def save_variant(
         Host.objects.select_for_update().get(pk=row.host_id)
         held = get_variant(row, variant.pk)
         before = dict(held.fields)
-        check_version(held, version, before)
         touched = {key for key, value in values.items() if _stored(key, value) != before.get(key)}
+        if not touched:
+            return held
+        if version < 0 or conflicts(before, state_at(row, before, version, held.name), values.keys()):
+            check_version(held, version, before)
         if touched & ARGUMENT_KEYS:
             require_arguments(actor.user)
-        fields = _fields(row, pinned(row), held.name, {**before, **values}, touched) if touched else before
+        fields = _fields(row, pinned(row), held.name, {**before, **values}, touched)
         if fields == before:
             return held
         held.fields, held.version = fields, held.version + 1

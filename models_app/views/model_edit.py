@@ -33,7 +33,7 @@ from quartermaster_site.figures import ago
 from quartermaster_site.http import Request, go_to, page, wants_fragment
 
 SAVED = "Saved. The models of this host are planned again."
-UNCHANGED = "Nothing has changed, so nothing was saved."
+UNCHANGED = "This is what is stored already, so nothing was saved."
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -54,12 +54,11 @@ def model_edit(request: Request, pk: int) -> HttpResponse:
     except Refused as error:
         return _page(request, editing, form.with_refusal(error.fields), status=422)
     except EditConflict as error:
-        original = selectors.state_at(editing.row, form.version)
-        if original is None and form.version == 0:
-            original = {}
-        conflict = editor_conflict(form, error, original)
-        return _page(request, editing, form.with_version(error.version), status=409, conflict=conflict)
-    changed = saved is not None and saved.version != form.version
+        conflict = conflict_of(editing, form, error)
+        if conflict.lines:
+            return _page(request, editing, form.with_version(error.version), status=409, conflict=conflict)
+        saved = editing.pinned.own
+    changed = saved is not None and saved.version > editing.pinned.version
     messages.success(request, SAVED if changed else UNCHANGED)
     if request.POST.get("intent") == "review":
         return go_to(request, reverse("models:config-show", args=[editing.row.host.slug]))
@@ -110,7 +109,7 @@ def model_adopt(request: Request, pk: int) -> HttpResponse:
     except Refused as error:
         return _page(request, editing, form.with_refusal(error.fields), status=422)
     except EditConflict as error:
-        conflict = editor_conflict(form, error, selectors.state_at(editing.row, form.version))
+        conflict = conflict_of(editing, form, error)
         return _page(request, editing, form.with_version(error.version), status=409, conflict=conflict)
     messages.success(request, SAVED)
     return go_to(request, reverse("models:model-edit", args=[pk]))
@@ -129,6 +128,14 @@ def model_reset(request: Request, pk: int) -> HttpResponse:
     cleared = [fields.get(key, key) for key in editing.pinned.fields]
     context = {"row": editing.row, "cleared": cleared, "version": editing.pinned.version}
     return page(request, "models/model_reset.html", context)
+
+
+def conflict_of(editing: Editing, form: EditorForm, error: EditConflict, variant: str = "") -> EditorConflict:
+    """What differs after somebody else saved; without lines both have saved the same."""
+    original = None
+    if form.version >= 0:
+        original = services.state_at(editing.row, error.saved, form.version, variant)
+    return editor_conflict(form, error, original)
 
 
 def check_rate(request: Request) -> None:

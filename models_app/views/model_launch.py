@@ -18,12 +18,12 @@ from models_app.core.launch.ownership import custom_text, text_of
 from models_app.core.launch.pins import flag_values
 from models_app.core.settings import Override
 from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
-from models_app.pages.editor_conflict import EditorConflict, editor_conflict
+from models_app.pages.editor_conflict import EditorConflict
 from models_app.pages.launch_page import comparisons, launch
 from models_app.pages.model_head import model_head, model_notes
 from models_app.selectors import Editing
 from models_app.services import Preview
-from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, with_sequence
+from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, conflict_of, with_sequence
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require_arguments
 from quartermaster_site.access.redaction import redact
@@ -53,10 +53,11 @@ def model_launch(request: Request, pk: int) -> HttpResponse:
     except Refused as error:
         return _page(request, editing, form.with_refusal(error.fields), status=422)
     except EditConflict as error:
-        original = selectors.state_at(editing.row, form.version) or ({} if form.version == 0 else None)
-        conflict = editor_conflict(form, error, original)
-        return _page(request, editing, form.with_version(error.version), status=409, conflict=conflict)
-    changed = saved is not None and saved.version != form.version
+        conflict = conflict_of(editing, form, error)
+        if conflict.lines:
+            return _page(request, editing, form.with_version(error.version), status=409, conflict=conflict)
+        saved = editing.pinned.own
+    changed = saved is not None and saved.version > editing.pinned.version
     messages.success(request, SAVED if changed else UNCHANGED)
     return go_to(request, reverse("models:model-launch", args=[pk]))
 

@@ -14,13 +14,13 @@ from models_app import convert, selectors, services
 from models_app.core.discovery.names import slugify
 from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
 from models_app.models import Variant
-from models_app.pages.editor_conflict import EditorConflict, editor_conflict
+from models_app.pages.editor_conflict import EditorConflict
 from models_app.pages.editor_page import Facts, control_groups
 from models_app.pages.model_head import model_head, model_notes
 from models_app.pages.plan_panel import PlanPanel
 from models_app.pages.variants_page import profile_lines
 from models_app.selectors import Editing
-from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, panel_of, with_sequence
+from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, conflict_of, panel_of, with_sequence
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require
 from quartermaster_site.errors import EditConflict, Refused
@@ -68,10 +68,11 @@ def variant_edit(request: Request, pk: int, variant: int) -> HttpResponse:
     except Refused as error:
         return _page(request, editing, held, form.with_refusal(error.fields), status=422)
     except EditConflict as error:
-        original = selectors.state_at(editing.row, form.version, held.name)
-        conflict = editor_conflict(form, error, original)
-        return _page(request, editing, held, form.with_version(error.version), status=409, conflict=conflict)
-    messages.success(request, SAVED if saved.version != form.version else UNCHANGED)
+        conflict = conflict_of(editing, form, error, held.name)
+        if conflict.lines:
+            return _page(request, editing, held, form.with_version(error.version), status=409, conflict=conflict)
+        saved = held
+    messages.success(request, SAVED if saved.version > held.version else UNCHANGED)
     return go_to(request, reverse("models:variant-edit", args=[pk, variant]))
 
 

@@ -127,7 +127,7 @@ def test_zero_and_false_are_values(row, save):
 def test_the_second_of_two_is_told_what_the_first_saved(row, save):
     save(ctx=8192, version=0)
     with pytest.raises(EditConflict) as caught:
-        save(threads=4, version=0)
+        save(ctx=0, threads=4, version=0)
     assert (caught.value.saved, caught.value.version, caught.value.by) == ({"ctx": 8192}, 1, "editor")
     assert Override.objects.get().fields == {"ctx": 8192}
 
@@ -135,6 +135,27 @@ def test_the_second_of_two_is_told_what_the_first_saved(row, save):
 def test_the_same_form_sent_twice_is_no_conflict(save):
     save(ctx=8192, version=0)
     assert save(ctx=8192, version=0).version == 1
+
+
+def test_forms_of_other_fields_do_not_stand_in_each_others_way(row, save):
+    save(ctx=8192, version=0)
+    save(threads=4, version=0)
+    save(ctx=16384, temp=0.5, version=2)
+    assert Override.objects.get().fields == {"ctx": 16384, "threads": 4, "temp": 0.5}
+    with pytest.raises(EditConflict):
+        save(ctx=4096, version=1)
+    with pytest.raises(EditConflict):
+        save(threads=2, version=-1)
+
+
+def test_the_state_at_a_version_is_what_its_form_showed(row, save, host):
+    Override.objects.create(host=host, match="*qwen3*", fields={"ctx": 4096})
+    save(ctx=8192, threads=3)
+    save(ctx=0, temp=0.5)
+    now = services.pinned(row).fields
+    assert services.state_at(row, now, 2) == {"threads": 3, "temp": 0.5}
+    assert services.state_at(row, now, 1) == {"ctx": 8192, "threads": 3}
+    assert services.state_at(row, now, 0) == {"ctx": 4096}, "the pattern"
 
 
 def test_a_pattern_applies_until_the_model_has_settings_of_its_own(row, save, host):

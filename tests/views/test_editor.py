@@ -166,6 +166,13 @@ def test_two_people_get_three_columns_and_lose_nothing(editor: Client, as_role: 
     assert Override.objects.get().fields == {"ctx": 16384, "threads": 5, "topP": 0.5}
 
 
+def test_both_saving_the_same_is_no_conflict(as_role: Any, row: Row, save: Any) -> None:
+    save(ctx="8k")
+    answer = save(client=as_role("admin"), ctx="8192")
+    assert answer.status_code == 302
+    assert (Override.objects.get().version, Change.objects.count()) == (1, 1)
+
+
 def test_without_javascript_buttons_work_by_themselves(editor: Client, row: Row, save: Any) -> None:
     save(ctx="8k", threads="3", threadsBatch="4")
     address = f"/models/{row.pk}/edit/preview/"

@@ -183,7 +183,7 @@ def test_a_what_if_becomes_settings(editor: Client, as_role: Any, row: Row, post
     assert Override.objects.get().fields == {"ctx": 8192, "parallel": 2, "cpuOffload": 27}
     placement = StoredPlan.objects.get(row=row, profile="base").placement_text
     assert placement.startswith("10/37"), placement
-    stale = post("adopt/", version="0", ub="1024")
+    stale = post("adopt/", version="0", ctx="16k")
     assert stale.status_code == 409
     wrong = post("adopt/", version="1", ub="x")
     assert wrong.status_code == 422
