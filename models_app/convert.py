@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -79,22 +80,19 @@ def core_header(facts: models.HeaderFacts) -> catalog.Header:
 
 
 @lru_cache(maxsize=256)
-def _header_by_version(pk: int, version: tuple[int, int, int]) -> catalog.Header:
+def _header_by_version(pk: int, read_at: datetime) -> catalog.Header:
     return core_header(models.HeaderFacts.objects.get(pk=pk))
 
 
 def header_lookup(host: Host, paths: Collection[str] | None = None) -> Callable[[str], catalog.Header | None]:
     """Path -> header, None where there is none; for some paths of a host, or all. One query, then this process' cache.
 
-    A header is kept under its file's size and time, so a changed file is never taken for the old one.
+    A header is kept under the time at which it was read, so a changed file is never taken for the old one.
     """
     stored = models.HeaderFacts.objects.filter(host=host, facts__isnull=False)
     if paths is not None:
         stored = stored.filter(path__in=[path for path in paths if path])
-    known = {
-        path: (pk, tuple(version))
-        for pk, path, *version in stored.values_list("pk", "path", "size_bytes", "mtime_ns", "parser_version")
-    }
+    known = {path: (pk, read_at) for pk, path, read_at in stored.values_list("pk", "path", "read_at")}
 
     def lookup(path: str) -> catalog.Header | None:
         if path not in known:

@@ -106,13 +106,15 @@ class Scan:
         self.report.progress("Listing files", seen, unit="files", current=folder)
 
     def _read(self, candidate: Candidate) -> None:
+        parsed_before = self.cache.parse_count
         result = read_candidate(candidate, self.cache)
+        was_parsed = self.cache.parse_count > parsed_before
         self._keep(candidate.path, result)
         stamp = [candidate.size_bytes, candidate.mtime_ns, PARSER_VERSION]
         if isinstance(result, HeaderError):
             self.report.warnings += 1
             self.report.log(f"{candidate.path}: {result.message}")
-        elif self.known.get(candidate.path) == stamp:
+        elif self.known.get(candidate.path) == stamp and not was_parsed:
             return
         self._unsent.append(header_record(candidate, result))
         if len(self._unsent) >= HEADERS_PER_BATCH:

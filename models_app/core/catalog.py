@@ -168,6 +168,8 @@ class FileEntry:
     size_bytes: int
     mtime_ns: int
     real_path: str = ""
+    ctime_ns: int = field(default=0, compare=False)
+    """When anything about the file changed last: tells a file from another of the same size and time in its place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
+import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -255,6 +260,157 @@ def test_several_threads_and_two_processes_worth_of_connections(tmp_path, databa
     assert not failures
     assert all(cache.is_persistent for cache in caches)
     assert caches[0].drop_vanished() == 0
+
+
+OTHER = SMALL.replace(b"llama", b"llamb")
+"""Another model in as many bytes."""
+
+
+def write(path: Path, content: bytes) -> Path:
+    """A file of a time that all such files have."""
+    path.write_bytes(content)
+    os.utime(path, ns=(1_700_000_000_000_000_000, 1_700_000_000_000_000_000))
+    return path
+
+
+def move_over(other: Path, model: Path) -> None:
+    other.replace(model)
+
+
+def copy_over(other: Path, model: Path) -> None:
+    shutil.copy2(other, model)
+
+
+def remove_and_make_anew(other: Path, model: Path) -> None:
+    model.unlink()
+    write(model, other.read_bytes())  # many file systems give it the same number again
+
+
+def swap(other: Path, model: Path) -> None:
+    aside = model.with_name("aside")
+    model.rename(aside)
+    other.rename(model)
+    aside.rename(other)
+
+
+def link_anew(other: Path, model: Path) -> None:
+    model.unlink()
+    model.symlink_to(other)
+
+
+@pytest.mark.parametrize("replace", [move_over, copy_over, remove_and_make_anew, swap, link_anew])
+def test_another_file_of_the_same_size_and_time_in_its_place(tmp_path, database, replace):
+    model, other = write(tmp_path / "model.gguf", SMALL), write(tmp_path / "other.gguf", OTHER)
+    cache = HeaderCache(database)
+    assert read_header(str(model), cache=cache).architecture == "llama"
+    time.sleep(0.02)  # a change in the same tick of the file system's clock has the same time
+    replace(other, model)
+    status = os.stat(model)
+    assert (status.st_size, status.st_mtime_ns) == (len(SMALL), 1_700_000_000_000_000_000)
+    assert read_header(str(model), cache=cache).architecture == "llamb"
+    cache.close()
+    assert read_header(str(model), cache=HeaderCache(database)).architecture == "llamb"
+
+
+def test_a_renamed_file_is_read_under_its_new_name(tmp_path, database):
+    model = write(tmp_path / "model.gguf", SMALL)
+    cache = HeaderCache(database)
+    read_header(str(model), cache=cache)
+    moved = model.rename(tmp_path / "moved.gguf")
+    assert read_header(str(moved), cache=cache).path == str(moved)
+    with pytest.raises(SourceUnreadable):
+        read_header(str(model), cache=cache)
+
+
+def test_records_of_one_file_are_never_found_under_another_path(tmp_path, database):
+    """Damage that leaves a database whole: the paths of two records have changed places."""
+    model, other = write(tmp_path / "model.gguf", SMALL), write(tmp_path / "other.gguf", OTHER)
+    cache = HeaderCache(database)
+    for path in (model, other):
+        read_header(str(path), cache=cache)
+    cache.close()
+    with closing(sqlite3.connect(database)) as damaged, damaged:
+        for old, new in ((model, b"x"), (other, os.fsencode(model)), (b"x", os.fsencode(other))):
+            damaged.execute("UPDATE header SET path = ? WHERE path = ?", (new, os.fsencode(old)))
+    cache = HeaderCache(database)
+    assert read_header(str(model), cache=cache).architecture == "llama"
+    assert read_header(str(other), cache=cache).architecture == "llamb"
+
+
+def test_a_flipped_digit_is_no_fact(tmp_path, database):
+    model = write(tmp_path / "model.gguf", SMALL)
+    cache = HeaderCache(database)
+    blocks = read_header(str(model), cache=cache).block_count
+    cache.close()
+    with closing(sqlite3.connect(database)) as damaged, damaged:
+        wrong = f'"block_count":{blocks + 1}'
+        damaged.execute("UPDATE header SET record = replace(record, ?, ?)", (f'"block_count":{blocks}', wrong))
+        assert wrong in damaged.execute("SELECT record FROM header").fetchone()[0]
+    assert read_header(str(model), cache=HeaderCache(database)).block_count == blocks
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 100, 4096, 6000])
+def test_a_file_that_was_cut_is_no_loss(tmp_path, database, cut_bytes):
+    models = [write(tmp_path / f"{number}.gguf", SMALL if number % 2 else OTHER) for number in range(40)]
+    cache = HeaderCache(database)
+    for model in models:
+        read_header(str(model), cache=cache)
+    cache.close()
+    whole = database.read_bytes()
+    database.write_bytes(whole[:-cut_bytes])
+    cache = HeaderCache(database)
+    for number, model in enumerate(models):
+        assert read_header(str(model), cache=cache).architecture == ("llama" if number % 2 else "llamb")
+
+
+def test_random_damage_never_mixes_files_up(tmp_path, database):
+    models = [write(tmp_path / f"{number}.gguf", SMALL if number % 2 else OTHER) for number in range(20)]
+    cache = HeaderCache(database)
+    for model in models:
+        read_header(str(model), cache=cache)
+    cache.close()
+    whole, rng = database.read_bytes(), random.Random(5)
+    for _ in range(60):
+        damaged = bytearray(whole)
+        start = rng.randrange(len(damaged))
+        damaged[start : start + 64] = rng.randbytes(len(damaged[start : start + 64]))
+        database.write_bytes(damaged)
+        cache = HeaderCache(database)
+        for number, model in enumerate(models):
+            assert read_header(str(model), cache=cache).architecture == ("llama" if number % 2 else "llamb")
+        cache.close()
+        for left in database.parent.iterdir():
+            left.unlink()
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+from models_app.core.readers import read_header
+from models_app.core.readers.cache import HeaderCache
+cache = HeaderCache(Path(sys.argv[1]))
+for _ in range(3):
+    for path in sys.argv[2:]:
+        wanted = "llama" if int(Path(path).stem) % 2 else "llamb"
+        assert read_header(path, cache=cache).architecture == wanted
+        cache.forget([path])
+        assert read_header(path, cache=cache).architecture == wanted
+assert cache.is_persistent
+"""
+
+
+def test_two_processes_write_at_once(tmp_path, database):
+    models = [write(tmp_path / f"{number}.gguf", SMALL if number % 2 else OTHER) for number in range(30)]
+    command = [sys.executable, "-c", _WRITER, str(database), *map(str, models)]
+    root = Path(__file__).resolve().parents[2]
+    writers = [subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE) for _ in range(2)]
+    for writer in writers:
+        _, errors = writer.communicate(timeout=120)
+        assert writer.returncode == 0, errors.decode()
+    cache = HeaderCache(database)
+    for number, model in enumerate(models):
+        header = cache.read([str(model)], Parser(AssertionError("it was there")))
+        assert header.architecture == ("llama" if number % 2 else "llamb")
 
 
 def test_the_fingerprint_of_a_set_names_every_file(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from gpus_app.services import note_heartbeat, save_watch_settings
-from models_app import folder_events, watching
+from models_app import convert, folder_events, watching
 from models_app.core.errors import SourceUnreadable
 from models_app.models import FolderWatch, Row
 from models_app.services import register_root, remove_root
@@ -253,6 +253,22 @@ def test_a_scan_of_what_is_stored_reads_and_sends_nothing(scanned, scan, monkeyp
     assert job.reports.count() == 0
     assert set(Row.objects.values_list("last_scan", flat=True)) == {job.pk}
     assert Job.objects.filter(kind="plan_host").count() == 1
+
+
+def test_another_model_of_the_same_size_and_time_in_its_place(scanned, host, folder, beat):
+    path = folder / "beta-2b-Q4_0.gguf"
+    os.utime(path, (OLD, OLD))
+    beat(30)
+    status = path.stat()
+    lookup = convert.header_lookup(host)
+    assert lookup(str(path)).architecture == "llama"
+    tiny_gguf(folder / "other", name="Beta 2B", architecture="qwen2")
+    os.utime(folder / "other", ns=(status.st_atime_ns, status.st_mtime_ns))
+    (folder / "other").replace(path)
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+    beat(30)
+    assert Row.objects.get(path=str(path)).architecture == "qwen2"
+    assert convert.header_lookup(host)(str(path)).architecture == "qwen2"
 
 
 def test_files_that_could_not_be_opened_are_tried_again(scanned, folder, scan, beat, monkeypatch):

@@ -17,7 +17,7 @@ class Baseline:
 
     fingerprint: str
     files: Mapping[int, int]
-    """Hash of a path -> hash of its size and time."""
+    """Hash of a path -> hash of its size and times."""
     rest: int
     """Hash of all else: roots, findings, what could not be read."""
 
@@ -31,7 +31,7 @@ class Difference:
 
 
 def baseline_of(listing: Listing) -> Baseline:
-    files = {hash(entry.path): hash((entry.size_bytes, entry.mtime_ns)) for entry in listing.files}
+    files = {hash(entry.path): hash((entry.size_bytes, entry.mtime_ns, entry.ctime_ns)) for entry in listing.files}
     return Baseline(listing.fingerprint, files, _rest(listing))
 
 

@@ -65,7 +65,8 @@ class Listing:
         for part in self.roots:
             digest.update(f"\n{part.root.category}\0{part.root.path}".encode())
             for entry in part.files:
-                digest.update(f"\n{entry.path}\0{entry.real_path}\0{entry.size_bytes}\0{entry.mtime_ns}".encode())
+                times = f"{entry.mtime_ns}\0{entry.ctime_ns}"
+                digest.update(f"\n{entry.path}\0{entry.real_path}\0{entry.size_bytes}\0{times}".encode())
         digest.update(repr((self.findings, sorted(self.cache_commits.items()), self.unread)).encode())
         return digest.hexdigest()
 

@@ -166,7 +166,8 @@ class _Walk:
         if folder.package:
             self.package_bytes[folder.package] += status.st_size
         if kept and self._is_safe(entry):
-            files.append(FileEntry(entry.path, status.st_size, status.st_mtime_ns, real_path=_real_file(folder, entry)))
+            real_path = _real_file(folder, entry)
+            files.append(FileEntry(entry.path, status.st_size, status.st_mtime_ns, real_path, status.st_ctime_ns))
 
     def _read_cache_ref(self, folder: _Folder) -> None:
         if not os.path.basename(folder.path).startswith(CACHE_PREFIX):

@@ -1,5 +1,8 @@
 """Header facts kept between runs: by path, size, modification time and parser version (headers.md 13).
 
+Size and time alone would take a file for another that was moved or copied into its place with both kept, as archives
+and `cp -p` do: the number of the file and the time of its last change of any kind count too.
+
 The cache only ever saves work. A file that is corrupt is put aside, one that cannot be written is done without; no
 failure of the cache is a failure of the caller.
 """
@@ -10,6 +13,7 @@ import json
 import os
 import sqlite3
 import threading
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -45,6 +49,8 @@ class HeaderCache:
     def __init__(self, file: Path | None = None, *, fold_case: bool = False, in_memory: int = MAX_IN_MEMORY) -> None:
         self._lock = threading.RLock()
         self._in_memory = in_memory
+        self.parse_count = 0
+        """How often a parser was asked, because the answer was not here."""
         self._fold_case = fold_case
         self._memory: dict[str, tuple[str, Entry]] = {}
         self._database = _open(file) if file is not None else None
@@ -62,6 +68,7 @@ class HeaderCache:
         """
         fingerprint = fingerprint_of(paths)
         if fingerprint is None:
+            self.parse_count += 1
             return parse()
         key = "\n".join(paths)
         entry = self.get(key, fingerprint)
@@ -69,6 +76,7 @@ class HeaderCache:
             raise error_from_json(error_to_json(entry))  # a fresh one: an error object collects its tracebacks
         if entry is not None:
             return entry
+        self.parse_count += 1
         try:
             header = parse()
         except HeaderError as error:
@@ -101,7 +109,8 @@ class HeaderCache:
             self._remember(key, fingerprint, entry)
             if self._database is None:
                 return
-            row = (_blob(key), fingerprint, PARSER_VERSION, _dump(entry))
+            record = _dump(entry)
+            row = (_blob(key), fingerprint, PARSER_VERSION, _checksum(key, fingerprint, record) + record)
             try:
                 self._database.execute("INSERT OR REPLACE INTO header VALUES (?, ?, ?, ?)", row)
             except sqlite3.Error:
@@ -149,7 +158,7 @@ class HeaderCache:
         except sqlite3.Error:
             self._give_up()
             return None
-        return _restore(row[0]) if row is not None else None
+        return _restore(_checked(row[0], key, fingerprint)) if row is not None else None
 
     def _remember(self, key: str, fingerprint: str, entry: Entry) -> None:
         self._memory.pop(key, None)
@@ -169,14 +178,14 @@ class HeaderCache:
 
 
 def fingerprint_of(paths: Sequence[str]) -> str | None:
-    """Size and modification time in nanoseconds of each file; None when one of them cannot be looked at."""
+    """Size, times in nanoseconds and number of each file; None when one of them cannot be looked at."""
     parts = []
     for path in paths:
         try:
             status = os.stat(path)
         except (OSError, ValueError):
             return None
-        parts.append(f"{status.st_size}:{status.st_mtime_ns}")
+        parts.append(f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_ino}")
     return ",".join(parts)
 
 
@@ -186,7 +195,8 @@ def _open(file: Path) -> sqlite3.Connection | None:
         file.parent.mkdir(parents=True, exist_ok=True)
         return _connect(file)
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # text that is no UTF-8 has none
+        if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
             return None  # locked, read-only, disk full: not corrupt; the plain error is a table of another shape
     except OSError:
         return None
@@ -219,6 +229,19 @@ def _connect(file: Path) -> sqlite3.Connection:
 def _dump(entry: Entry) -> str:
     record = {"error": error_to_json(entry)} if isinstance(entry, HeaderError) else {"header": header_to_json(entry)}
     return json.dumps(record, separators=(",", ":"))
+
+
+def _checksum(key: str, fingerprint: str, record: str) -> str:
+    """Eight characters in front of a record: damage that leaves a database readable must not become a fact."""
+    covered = "\n".join((key, fingerprint, record))
+    return f"{zlib.crc32(_blob(covered)):08x}"
+
+
+def _checked(stored: object, key: str, fingerprint: str) -> str:
+    """The record without its checksum, "" when they do not belong together."""
+    if not isinstance(stored, str) or stored[:8] != _checksum(key, fingerprint, stored[8:]):
+        return ""
+    return stored[8:]
 
 
 def _restore(text: str) -> Entry | None:
