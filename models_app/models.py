@@ -131,6 +131,9 @@ class Finding(models.Model):
     since = models.DateTimeField(default=timezone.now)
     first_scan = models.ForeignKey(Job, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     last_scan = models.ForeignKey(Job, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    seen_text = models.CharField(max_length=1000, blank=True)
+    """What it said when somebody acknowledged it: while it says the same, lists leave it out."""
+    seen_by = models.CharField(max_length=150, blank=True)
 
     class Meta:
         ordering = ["path", "kind"]

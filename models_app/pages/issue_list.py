@@ -71,6 +71,7 @@ _SAID_BY_TITLE = (
 
 @dataclass(frozen=True, slots=True)
 class FindingRow:
+    pk: int
     tone: str
     word: str
     shape: str
@@ -83,6 +84,9 @@ class FindingRow:
     remedy: str
     since: datetime
     scan: int | None
+    may_wait: bool
+    """Can it be acknowledged? What keeps a model from being served stays until it is mended."""
+    seen_by: str
 
 
 def finding_row(finding: Finding) -> FindingRow:
@@ -91,10 +95,11 @@ def finding_row(finding: Finding) -> FindingRow:
     on_windows = finding.host.os_family == OsFamily.WINDOWS
     path = PureWindowsPath(finding.path) if on_windows else PurePosixPath(finding.path)
     return FindingRow(
+        pk=finding.pk,
         tone=tone,
         word=word,
         shape=shape,
-        object=(finding.row.file_name if finding.row else path.name) or finding.path,
+        object=getattr(finding, "object_name", "") or path.name or finding.path,
         folder=path.parent.as_posix(),
         url=_address(finding),
         title=title,
@@ -103,7 +108,21 @@ def finding_row(finding: Finding) -> FindingRow:
         remedy=remedy,
         since=finding.since,
         scan=finding.first_scan_id,
+        may_wait=finding.level != "error",
+        seen_by=finding.seen_by if finding.seen_text == finding.text else "",
     )
+
+
+CSV_COLUMNS = ("severity", "kind", "what", "text", "path", "host", "how to fix", "since")
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_row(finding: Finding) -> list[str]:
+    """The cells of CSV_COLUMNS. A cell that a spreadsheet would run as a formula is marked as text."""
+    row = finding_row(finding)
+    since = finding.since.isoformat(timespec="seconds")
+    cells = (row.word, finding.kind, row.title, finding.text, finding.path, finding.host.slug, row.remedy, since)
+    return [f"'{cell}" if cell.startswith(_FORMULA_SIGNS) else cell for cell in cells]
 
 
 def _address(finding: Finding) -> str:

@@ -18,6 +18,7 @@ from django.utils import timezone
 from gpus_app.models import Host
 from gpus_app.selectors import hosts
 from models_app.models import Finding, Revision, Root, Row
+from models_app.selectors.details import ACKNOWLEDGED
 from quartermaster_site.access.models import Account
 from quartermaster_site.figures import age
 from quartermaster_site.jobs.models import UNFINISHED, Job
@@ -80,7 +81,7 @@ _COUNTS = {
         Root.objects.filter(host=OuterRef("pk")).order_by("-last_scan_at").values("last_scan_at")[:1]
     ),
     "model_count": _number_of(Row.objects.all(), "model_key"),
-    "finding_count": _number_of(Finding.objects.exclude(level="info")),
+    "finding_count": _number_of(Finding.objects.exclude(level="info").exclude(ACKNOWLEDGED)),
     "job_count": _number_of(Job.objects.filter(state__in=UNFINISHED)),
     "newest_number": Subquery(_NEWEST.values("number")[:1]),
     "newest_state": Subquery(_NEWEST.values("state")[:1]),

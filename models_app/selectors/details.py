@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Case, Count, IntegerField, OuterRef, QuerySet, Subquery, Value, When
+from django.db.models import Case, Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
 from models_app import convert
@@ -15,6 +15,7 @@ from models_app.core.readers.record import header_meta
 from models_app.models import Change, Finding, Override, Row, StoredPlan
 from quartermaster_site.errors import NotFound
 
+ACKNOWLEDGED = Q(seen_text=F("text")) & ~Q(seen_text="")
 SEVERITY = Case(
     When(level="error", then=Value(0)), When(level="warning", then=Value(1)), default=2, output_field=IntegerField()
 )
@@ -143,9 +144,10 @@ def _parts(found: catalog.Row) -> list[Part]:
     return parts
 
 
-def issues(*, host: str = "", level: str = "") -> QuerySet[Finding]:
-    """Findings, the worst first."""
-    found = Finding.objects.select_related("host")
+def issues(*, host: str = "", level: str = "", acknowledged: bool = False) -> QuerySet[Finding]:
+    """Findings, the worst first: those that are open, or those that somebody acknowledged as they are."""
+    found = Finding.objects.select_related("host").annotate(object_name=F("row__file_name"))
+    found = found.filter(ACKNOWLEDGED) if acknowledged else found.exclude(ACKNOWLEDGED)
     if host:
         found = found.filter(host__slug=host)
     if level:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import csv
 from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from models_app import selectors
 from models_app.models import Finding
-from models_app.pages.issue_list import LEVELS, finding_row
+from models_app.pages.issue_list import CSV_COLUMNS, LEVELS, csv_row, finding_row
 from models_app.pages.overview import plan_lines
-from quartermaster_site.access.permissions import Level, needs
-from quartermaster_site.http import Request, page
+from models_app.services.acknowledging import acknowledge_finding
+from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.http import Request, go_to, local_path, page
 from quartermaster_site.jobs.models import Job
 
 PER_PAGE = 100
+SEEN = "acknowledged"
+"""Stands beside the severities: what somebody has seen and left as it is."""
 
 
 @require_safe
@@ -26,8 +31,8 @@ PER_PAGE = 100
 def issue_list(request: Request) -> HttpResponse:
     query = request.GET.get("q", "").replace("\x00", "").strip()[:200]
     level = request.GET.get("level", "")
-    level = level if level in LEVELS else ""
-    found = selectors.issues(level=level).filter(_containing(query))
+    level = level if level in (*LEVELS, SEEN) else ""
+    found = _found(query, level)
     shown = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "findings": [finding_row(finding) for finding in shown],
@@ -36,11 +41,42 @@ def issue_list(request: Request) -> HttpResponse:
         "chips": _chips(query, level),
         "filtered": bool(query or level),
         "plans": plan_lines(selectors.troubled_plans()),
+        "export_url": f"{reverse('models:issue-export')}?{urlencode({'q': query, 'level': level})}",
+        "may_acknowledge": may(request.user, Level.OPERATE),
+        "acknowledged": level == SEEN,
     }
     if not shown.paginator.count:
         last = Job.objects.filter(kind="scan", finished_at__isnull=False).values_list("pk", flat=True).first()
         context["last_scan"] = last
     return page(request, "issues/issue_list.html", context, fragments=["issues"])
+
+
+def _found(query: str, level: str) -> QuerySet[Finding]:
+    if level == SEEN:
+        return selectors.issues(acknowledged=True).filter(_containing(query))
+    return selectors.issues(level=level).filter(_containing(query))
+
+
+@require_safe
+@needs(Level.VIEW)
+def issue_export(request: Request) -> HttpResponse:
+    """The same findings as a table for other programs."""
+    level = request.GET.get("level", "")
+    found = _found(request.GET.get("q", "").replace("\x00", "")[:200], level if level in (*LEVELS, SEEN) else "")
+    response = HttpResponse(content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = 'attachment; filename="issues.csv"'
+    table = csv.writer(response)
+    table.writerow(CSV_COLUMNS)
+    table.writerows(csv_row(finding) for finding in found.iterator())
+    return response
+
+
+@require_POST
+@needs(Level.OPERATE)
+def issue_acknowledge(request: Request, pk: int) -> HttpResponse:
+    """Leaves a finding out of the lists until it says something else, or takes that back."""
+    acknowledge_finding(pk=pk, seen=request.POST.get("off") != "1", actor=actor_of(request))
+    return go_to(request, local_path(request, request.POST.get("next", ""), reverse("models:issue-list")))
 
 
 def _containing(query: str) -> Q:
@@ -52,12 +88,16 @@ def _containing(query: str) -> Q:
 
 def _chips(query: str, level: str) -> list[dict[str, object]]:
     """One chip per severity with its count, under the text filter."""
-    counts = dict(Finding.objects.filter(_containing(query)).order_by().values_list("level").annotate(n=Count("pk")))
+    found = selectors.issues().filter(_containing(query)).order_by()
+    counts = {item["level"]: item["n"] for item in found.values("level").annotate(n=Count("pk"))}
+    total = sum(counts.values())
+    counts[SEEN] = selectors.issues(acknowledged=True).filter(_containing(query)).count()
     chips: list[dict[str, object]] = []
-    for slug, text in (("", "all"), *((slug, f"{look[1]}s") for slug, look in LEVELS.items())):
+    words = (("", "all"), *((slug, f"{look[1]}s") for slug, look in LEVELS.items()), (SEEN, "acknowledged"))
+    for slug, text in words:
         parts = {"q": query, "level": slug}
         address = urlencode({name: value for name, value in parts.items() if value})
-        count = counts.get(slug, 0) if slug else sum(counts.values())
+        count = counts.get(slug, 0) if slug else total
         url = f"{reverse('models:issue-list')}{'?' if address else ''}{address}"
         chips.append({"text": text, "count": count, "url": url, "on": slug == level})
     return chips

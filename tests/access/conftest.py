@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpus_app.models import Host
-from models_app.models import Change, Component, HeaderFacts, Override, Revision, Root, Row, StoredPlan
+from models_app.models import Change, Component, Finding, HeaderFacts, Override, Revision, Root, Row, StoredPlan
 from quartermaster_site.jobs.models import Job
 
 
@@ -67,6 +67,7 @@ def installation(host, root):
     revision = Revision.objects.create(
         host=host, number=1, dialect="llama-swap", text=text, body_sha256="0" * 64, sha256="0" * 64, state="validated"
     )
+    finding = Finding.objects.create(host=host, row=row, kind="not-servable", path=row.path, text="no engine")
     vae = Component.objects.create(host=host, path="/models/ae.safetensors", role="vae", family="flux")
     override = Override.objects.create(host=host, match=row.path, fields={"temp": 0.5}, version=1)
     variant = override.variants.create(name="fast", fields={"temp": 0.1}, version=1)
@@ -82,5 +83,6 @@ def installation(host, root):
         "revision": revision.number,
         "root": root.pk,
         "component": vae.pk,
+        "finding": finding.pk,
         **pinned,
     }

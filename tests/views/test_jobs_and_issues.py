@@ -108,6 +108,44 @@ def test_findings_are_escaped_and_the_empty_table_says_so(gpu_host: Host, viewer
     assert "<b>" not in html
 
 
+def test_an_acknowledged_finding_comes_back_when_it_changes(gpu_host: Host, as_role: Callable[[str], Client]) -> None:
+    operator = as_role("operator")
+    finding = Finding.objects.create(host=gpu_host, kind="incomplete", path="/m/a.gguf", text="half of it")
+    page = operator.get("/issues/").content.decode()
+    assert "Acknowledge<" in page
+    assert "all 1</a>" in page
+    answer = operator.post(f"/issues/{finding.pk}/acknowledge/", {"next": "/issues/?q=a"})
+    assert answer["Location"] == "/issues/?q=a"
+    assert "No findings" in operator.get("/issues/").content.decode()
+    assert "acknowledged 1" in operator.get("/issues/").content.decode()
+    seen = operator.get("/issues/?level=acknowledged").content.decode()
+    assert "seen by operator" in seen
+    Finding.objects.update(text="a third of it")
+    assert "a third of it" in operator.get("/issues/").content.decode()
+    operator.post(f"/issues/{finding.pk}/acknowledge/")
+    operator.post(f"/issues/{finding.pk}/acknowledge/", {"off": "1"})
+    assert "a third of it" in operator.get("/issues/").content.decode()
+
+
+def test_errors_stay_until_they_are_mended(gpu_host: Host, as_role: Callable[[str], Client]) -> None:
+    operator = as_role("operator")
+    finding = Finding.objects.create(host=gpu_host, kind="header-unreadable", path="/m/a.gguf", text="x", level="error")
+    assert "stays until fixed" in operator.get("/issues/").content.decode()
+    assert operator.post(f"/issues/{finding.pk}/acknowledge/").status_code == 422
+    assert "header-unreadable" in operator.get("/issues/export/").content.decode()
+
+
+def test_findings_as_csv_start_no_formula(gpu_host: Host, viewer: Client) -> None:
+    Finding.objects.create(host=gpu_host, kind="odd", path="/m/a.gguf", text='=HYPERLINK("x")', level="warning")
+    Finding.objects.create(host=gpu_host, kind="odd", path="/m/b.gguf", text="two, words", level="info")
+    answer = viewer.get("/issues/export/?level=warning")
+    assert answer["Content-Disposition"] == 'attachment; filename="issues.csv"'
+    lines = answer.content.decode().splitlines()
+    assert lines[0] == "severity,kind,what,text,path,host,how to fix,since"
+    assert lines[1].startswith('warning,odd,Odd,"\'=HYPERLINK(""x"")",/m/a.gguf,')
+    assert len(lines) == 2
+
+
 def test_themes_are_kept(gpu_host: Host, viewer: Client) -> None:
     assert "data-bs-theme" not in viewer.get("/").content.decode()
     assert viewer.post("/account/", {"theme": "dark"}).status_code == 302
