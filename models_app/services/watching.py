@@ -70,6 +70,11 @@ def _ask(host: Host, watch: FolderWatch, after_seconds: float) -> None:
         log.warning("%s: the folders were not looked at: %s", host.slug, error)
 
 
+def forget_question(host: Host) -> None:
+    """The worker that was asked is gone and will not answer."""
+    FolderWatch.objects.filter(host=host).update(asked_at=None)
+
+
 def _is_due(watch: FolderWatch, now: datetime, after_seconds: float) -> bool:
     if watch.asked_at is not None and now - watch.asked_at < _LOST_AFTER:
         return False

@@ -20,6 +20,7 @@ from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.errors import EditConflict, NotAllowed, Refused
 from quartermaster_site.jobs.models import Job, State
+from quartermaster_site.preparation import recover
 from tests.tiny_models import tiny_gguf
 
 OLD = time.time() - 3600
@@ -208,6 +209,11 @@ def test_one_look_at_a_time(scanned, folder, beat, monkeypatch):
     assert len(asked) == 1
     beat(3600)
     assert len(asked) == 2, "the host never answered"
+    beat(30)
+    assert len(asked) == 2
+    recover()
+    beat(30)
+    assert len(asked) == 3, "the product was started again"
 
 
 def test_an_answer_is_believed_once_and_only_when_asked_for(scanned, beat, monkeypatch):
