@@ -1,9 +1,10 @@
 """llama.cpp's own projections beside ours, and the table in docs/memory-model.md.
 
-There are two tables of them: tests/vectors/llama_truth.json for the models of `zoo`, which came with the project, and
-tests/data/llama_truth_more.json for those of `more_models`, measured later.
+There are three tables of them: tests/vectors/llama_truth.json for the models of `zoo`, which came with the project;
+tests/data/llama_truth_more.json for those of `more_models`, measured later; tests/data/llama_truth_variants.json for those
+of `variants`, drawn from seeds.
 
-python -m tests.truth_table            prints the errors of both as Markdown
+python -m tests.truth_table            prints the errors of the first two, then of the third, as Markdown
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from models_app.core.planning.projection import project
 from models_app.core.planning.table import model_table
 from models_app.core.readers import read_header
 from models_app.core.units import MIB
-from tests.zoo import more_models, zoo
+from tests.zoo import more_models, variants, zoo
 
 Rows = list[dict[str, Any]]
 
@@ -30,10 +31,23 @@ def _rows(path: str) -> Rows:
     return rows
 
 
+def _variant_rows(path: str) -> Rows:
+    """Rows of a table that writes figures in the order of its `columns`, to stay small."""
+    table = json.loads((Path(__file__).parent / path).read_text())
+    rows = []
+    for model, *setting, places in table["rows"]:
+        *devices, host = (dict(zip(table["figures"], place, strict=True)) for place in places)
+        args = table["same"] | dict(zip(table["columns"], setting, strict=True))
+        rows.append({"model": model, "args": args | {"devices": len(devices)}, "devices": devices, "host": host})
+    return rows
+
+
 ROWS = _rows("vectors/llama_truth.json")
 MORE_ROWS = _rows("data/llama_truth_more.json")
+VARIANT_ROWS = _variant_rows("data/llama_truth_variants.json")
 MODELS = sorted({row["model"] for row in ROWS})
 MORE_MODELS = sorted({row["model"] for row in MORE_ROWS})
+VARIANT_MODELS = sorted({row["model"] for row in VARIANT_ROWS})
 COLUMNS = {"server": "compute_mib_server", "all": "compute_mib"}
 """`outputs` of a launch -> column of the table."""
 
@@ -128,8 +142,17 @@ def error_table(points: list[Point]) -> str:
 
 
 def kind_of(model: str) -> str:
-    """The architecture class of a model of either zoo."""
-    return zoo.MODELS[model].kind if model in zoo.MODELS else more_models.MODELS[model].kind
+    """The architecture class of a model of any of the tables."""
+    if model in zoo.MODELS:
+        return zoo.MODELS[model].kind
+    return (more_models.MODELS[model] if model in more_models.MODELS else variants.named(model)).kind
+
+
+def write(model: str, folder: str | Path) -> str:
+    """Write the file of a model of any of the tables; its path."""
+    if model in zoo.MODELS:
+        return min(zoo.write_model(model, str(folder)))
+    return str((more_models if model in more_models.MODELS else variants).write(model, folder))
 
 
 def _cell(points: list[Point]) -> str:
@@ -141,10 +164,10 @@ def _cell(points: list[Point]) -> str:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        paths = {name: min(zoo.write_model(name, folder)) for name in MODELS}
-        paths |= {name: str(more_models.write(name, folder)) for name in MORE_MODELS}
-        headers = {name: read_header(path) for name, path in paths.items()}
+        headers = {name: read_header(write(name, folder)) for name in MODELS + MORE_MODELS + VARIANT_MODELS}
     print(error_table(compute_points(headers.__getitem__, ROWS + MORE_ROWS)))
+    print()
+    print(error_table(compute_points(headers.__getitem__, VARIANT_ROWS)))
 
 
 if __name__ == "__main__":

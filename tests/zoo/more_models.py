@@ -761,7 +761,11 @@ MODELS: dict[str, Model] = {**PLAIN, **WINDOW, **SHARED, **MOE, **MIXED}
 
 def build(name: str) -> Header:
     """The header of a model, its tokenizer reduced to a number of words."""
-    h = MODELS[name].build()
+    return without_words(MODELS[name].build())
+
+
+def without_words(h: Header) -> Header:
+    """The header with its tokenizer reduced to a number of words."""
     for key in [key for key in h.kv if key.startswith("tokenizer.")]:
         if not key.endswith("token_type_count"):
             del h.kv[key]

@@ -31,7 +31,7 @@ def _result_lies_on_top(run: Launched) -> bool:
     """
     launch, rules = run.launch, run.table.rules
     turned = launch.type_k in QUANTISED_TYPES and launch.type_v in QUANTISED_TYPES
-    if rules.recurrent or run.table.is_moe or rules.parallel_blocks:
+    if rules.recurrent or rules.parallel_blocks:
         return rules.result_on_top
     return rules.result_on_top or (turned and _has_narrow_queries(run))
 

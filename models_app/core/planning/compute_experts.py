@@ -30,8 +30,8 @@ def _above_late_mask(run: Launched) -> int:
     dense = token * max((item.feed_forward for item in table.working_sets), default=0)
     largest = e + (max(token * table.mixer_input, dense) if table.rules.state not in ("ssm", "delta") else dense)
     for item in table.working_sets:
-        if item.latent_parts:
-            largest = max(largest, _beyond_room(run, item.latent_parts))
+        if item.attention_parts:
+            largest = max(largest, (0 if table.latent else e) + _beyond_room(run, item.attention_parts))
         elif item.mixer_parts:
             *parts, state = item.mixer_parts
             scan = state + item.mixer_state * run.geo.slots // run.geo.tokens
@@ -41,10 +41,10 @@ def _above_late_mask(run: Launched) -> int:
 
 def _beyond_room(run: Launched, parts: tuple[int, ...]) -> int:
     """Bytes of parts (floats per token, in the order of their making) that don't fit into the room of the routed
-    experts' results. The first one, the projection, always does.
+    experts' results.
     """
-    room, beyond = run.sizes.routed - run.geo.token_bytes * parts[0], 0
-    for part in parts[1:]:
+    room, beyond = run.sizes.routed, 0
+    for part in parts:
         size = run.geo.token_bytes * part
         if size <= room:
             room -= size

@@ -39,7 +39,7 @@ def _pipeline_rows(run: Launched, stage: Stage, work: int) -> tuple[int, int]:
         return 7 * e, 5 * e
     if rules.state in ("wkv", "wkv6") and rules.recurrent:
         return (20 * e, 20 * e) if is_first else (21 * e, 21 * e)
-    if _ends_in_mixers(table):
+    if _ends_in_mixers(table) and _mixer_crosses(table, stage):
         return (24 * e, 24 * e) if is_first else (28 * e, 28 * e)
     queries = max(run.sizes.queries, e)
     plain = rules.gated and not (rules.late_norms or rules.parallel_blocks or table.is_moe or rules.recurrent)
@@ -54,6 +54,20 @@ def _pipeline_rows(run: Launched, stage: Stage, work: int) -> tuple[int, int]:
         # Attention with gated queries is the largest working set itself.
         queries = 0
     return (15 * e + queries, 16 * e) if is_first else (10 * e + queries, 10 * e)
+
+
+def _mixer_crosses(table: ModelTable, stage: Stage) -> bool:
+    """At the boundary of this device a mixer's projections go along. Attention behind it, or experts or attention
+    before it in a block that has both parts, keep them apart.
+    """
+    boundary = stage.start or stage.end
+    if table.rules.recurrent == "all" or boundary >= table.trunk:
+        return True
+    if table.caches[boundary].attends:
+        return False
+    sums = table.sums.expert_bytes
+    before = table.caches[boundary - 1].attends or sums[boundary] > sums[boundary - 1]
+    return table.rules.recurrent == "neither" or not before
 
 
 def _ends_in_mixers(table: ModelTable) -> bool:

@@ -39,8 +39,10 @@ class WorkingSet(NamedTuple):
     attention: int = 0
     latent: int = 0
     mixer: int = 0
-    latent_parts: tuple[int, ...] = ()
-    """Of `latent`: the queries, their absorbed part, and both joined."""
+    attention_parts: tuple[int, ...] = ()
+    """Of latent attention: the queries, their absorbed part, and both joined. Of attention with gates: queries joined
+    with them, queries alone, and the result.
+    """
     mixer_parts: tuple[int, ...] = ()
     """Of a mixer: its projections, its convolution's input and, where it comes on top of them, output, and what it
     writes.
@@ -107,7 +109,7 @@ def _working_set(
         routed=routed,
         attention=_attention_floats(model, heads, kv_heads, key, value) if not model.latent else 0,
         latent=_latent_floats(model, heads) if model.latent else 0,
-        latent_parts=_latent_parts(model, heads) if model.latent and heads else (),
+        attention_parts=_attention_parts(model, heads) if heads else (),
         heads=heads,
         key_length=key,
         value_length=value,
@@ -190,17 +192,19 @@ def _expert_floats(experts: ExpertShape, embedding: int, *, scaled: bool) -> tup
 
 
 def _latent_floats(model: ModelKeys, heads: int) -> int:
-    """Attention over a compressed cache, in its absorbed form. Turned parts of queries narrower than a row find room
-    below the masks.
-    """
-    rank, turned = model.number("attention.kv_lora_rank"), model.number("rope.dimension_count")
-    apart = turned if heads * turned > model.header.embedding_length else 0
-    return heads * (model.number("attention.key_length_mla") + 2 * rank + turned + apart)
+    """Attention over a compressed cache, in its absorbed form."""
+    compressed = 2 * model.number("attention.kv_lora_rank") + 2 * model.number("rope.dimension_count")
+    return heads * (model.number("attention.key_length_mla") + compressed)
 
 
-def _latent_parts(model: ModelKeys, heads: int) -> tuple[int, ...]:
-    rank, turned = model.number("attention.kv_lora_rank"), model.number("rope.dimension_count")
-    return heads * model.number("attention.key_length_mla"), heads * rank, heads * (rank + turned)
+def _attention_parts(model: ModelKeys, heads: int) -> tuple[int, ...]:
+    if model.latent:
+        rank, turned = model.number("attention.kv_lora_rank"), model.number("rope.dimension_count")
+        return heads * model.number("attention.key_length_mla"), heads * rank, heads * (rank + turned)
+    if model.rules.state == "delta":
+        queries = heads * model.header.key_length
+        return 2 * queries, queries, queries
+    return ()
 
 
 def _mixer_parts(model: ModelKeys) -> tuple[int, ...]:
