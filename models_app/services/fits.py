@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 from gpus_app.models import Host
 from models_app import convert
@@ -88,7 +89,7 @@ class _Table:
         self.host, self.wanted = host, wanted
         self.facts: HostFacts = host_facts(host)
         self.tiers = tiers_of(self.facts.settings)
-        self._common = hash((repr(self.facts.settings), self.facts.budget))
+        self._common = sha256(repr((self.facts.settings, self.facts.budget)).encode()).hexdigest()
 
     def answers(self, rows: Sequence[FitsRow], tiers: Sequence[int]) -> dict[int, Fits]:
         """Row -> window -> answer; only what nobody asked before is planned."""
@@ -102,7 +103,7 @@ class _Table:
         return known
 
     def _override(self, row: FitsRow) -> Override:
-        own = resolve_override(self.facts.overrides, row.path, row.quant) or Override()
+        own = resolve_override(self.facts.overrides, row.path, row.quant, self.facts.same_path) or Override()
         if self.wanted.kv:
             own = replace(own, kv_k=self.wanted.kv, kv_v=self.wanted.kv)
         return replace(own, parallel=self.wanted.parallel) if self.wanted.parallel else own

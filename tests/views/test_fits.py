@@ -10,6 +10,7 @@ from gpus_app.models import HostSetting
 from models_app import convert
 from models_app.core.settings import Override
 from models_app.models import HeaderFacts, Row, StoredPlan
+from models_app.models import Override as StoredOverride
 from models_app.pages.fits_page import FitsTable, figure_of, word_of
 from models_app.selectors.fits import FitsFilter
 from models_app.services import preview_plan
@@ -104,6 +105,10 @@ def test_an_answer_is_kept_until_something_changes(scanned, monkeypatch):
     HeaderFacts.objects.filter(path=first.rows[0].path).update(read_at="2020-01-01T00:00:00Z")
     page_of(host)
     assert len(asked) == 2 * first.total + 1
+    StoredOverride.objects.create(host=host, match=first.rows[1].path, fields={"kvK": "q4_0", "kvV": "q4_0"})
+    fits = page_of(host).fits[first.rows[1].pk]
+    assert len(asked) == 2 * first.total + 2
+    assert {fit.placement.type_k for fit in fits.values() if fit.placement} == {"q4_0"}
 
 
 def test_many_models_take_few_queries_and_pages(admin, scanned):
