@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Scalar = int | float | bool | str
 """What a header key may hold besides arrays."""
@@ -218,6 +218,11 @@ class Row:
     mmproj_origin: str = ""
     codec_path: str = ""
     codec_size_bytes: int = 0
+    dino_path: str = ""
+    """Folder of the encoder that a 3D package needs."""
+    birefnet_path: str = ""
+    audio_family: str = ""
+    """Family of an audio.cpp model; of one in several files no single header names it."""
     is_hf: bool = False
     is_sam: bool = False
     is_trellis: bool = False
@@ -361,6 +366,14 @@ class Plan:
     unlisted: bool = False
     profile: str = "base"
     """`base`, `tier`, `variant` or `vision`."""
+    engine: str = ""
+    """Kind of the server that runs it; blank for llama-server's chat models."""
+    facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What the comment above its entry says of the model, for classes with words of their own."""
+    notes: tuple[str, ...] = ()
+    """Things to know that are no warnings."""
+    entry: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """Keys that its class writes into the entry of a router's file."""
 
     @property
     def argv(self) -> tuple[str, ...]:

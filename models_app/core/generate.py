@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gpus_app.core.budget import Budget
 from models_app.core.catalog import Finding, Header, Plan, Row
+from models_app.core.discovery.enhancers import detect, pair_of
 from models_app.core.discovery.hostile_names import printable
 from models_app.core.discovery.inventory import Inventory
 from models_app.core.discovery.names import free_name
@@ -65,6 +67,7 @@ def generate(
     timestamp: str,
     overrides: Sequence[Override] = (),
     same_path: Callable[[str, str], bool] | None = None,
+    budget: Budget | None = None,
     dialect: str = DEFAULT_DIALECT,
     options: Options | None = None,
     cache_dir: str = "",
@@ -72,25 +75,18 @@ def generate(
 ) -> Generated:
     """A file for one host. Raises `ExportError` where a dialect must not be written from these settings.
 
-    `same_path` is that of `resolve_override`.
+    `same_path` is that of `resolve_override`; `budget` says which device servers with one device are told to use.
     """
-    items: list[PlannedModel | Skipped] = []
-    taken: set[str] = set()
-    total = len(inventory.rows)
-    for done, row in enumerate(inventory.rows, 1):
-        on_row(done, total, row.id)
+
+    def planned_item(row: Row) -> PlannedModel | Skipped | None:
         override = resolve_override(overrides, row.full_path, row.quant, same_path) or Override()
-        if override.skip:
-            continue
-        served = replace(row, id=free_name(row, taken))
-        item = _planned(served, override, planner, header_of)
-        items.append(item)
-        taken.add(served.id)
-        if isinstance(item, PlannedModel):
-            taken.update(plan.profile_id for plan in item.plans)
-    items += _lost_files(inventory)
+        return None if override.skip else _planned(row, override, planner, header_of, budget)
+
+    items = [*_with_enhancers(_all_planned(inventory.rows, planned_item, on_row)), *_lost_files(inventory)]
     router = BY_SLUG[dialect]
-    document = router.convert(build_document(items, settings, timestamp, cache_dir=cache_dir), options or Options())
+    declared = {own.match: own for own in overrides}
+    built = build_document(items, settings, timestamp, cache_dir=cache_dir, declared=declared)
+    document = router.convert(built, options or Options())
     text = router.render(document)
     planned = [item for item in items if isinstance(item, PlannedModel)]
     return Generated(
@@ -102,19 +98,53 @@ def generate(
     )
 
 
+def _all_planned(
+    rows: Sequence[Row],
+    planned_item: Callable[[Row], PlannedModel | Skipped | None],
+    on_row: Callable[[int, int, str], None],
+) -> list[PlannedModel | Skipped]:
+    """Every row under an id that is still free, in order; rows that a person skips leave no trace."""
+    items: list[PlannedModel | Skipped] = []
+    taken: set[str] = set()
+    for done, row in enumerate(rows, 1):
+        on_row(done, len(rows), row.id)
+        served = replace(row, id=free_name(row, taken))
+        item = planned_item(served)
+        if item is None:
+            continue
+        items.append(item)
+        taken.add(served.id)
+        if isinstance(item, PlannedModel):
+            taken.update(plan.profile_id for plan in item.plans)
+    return items
+
+
 def _planned(
-    row: Row, override: Override, planner: Planner, header_of: Callable[[str], Header | None]
+    row: Row,
+    override: Override,
+    planner: Planner,
+    header_of: Callable[[str], Header | None],
+    budget: Budget | None,
 ) -> PlannedModel | Skipped:
     if not row.model_class:
         return _skipped(row, row.class_reason or "it has no class that can be served")
     try:
         header = header_of(row.full_path)
-        return PlannedModel(row, header, tuple(planner(row, header, override)), override)
+        return PlannedModel(row, header, tuple(planner(row, header, override)), override, budget=budget)
     except QuartermasterError as error:
         return _skipped(row, str(error))
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         # A header that no rule foresaw must cost one comment, not the file of every other model.
         return _skipped(row, f"it could not be planned ({type(error).__name__}: {error})")
+
+
+def _with_enhancers(items: Sequence[PlannedModel | Skipped]) -> list[PlannedModel | Skipped]:
+    """Image and video models with the prompt rewriters that their names pair them with."""
+    table = detect(item.row.id for item in items if isinstance(item, PlannedModel))
+    return [
+        replace(item, enhancers=pair_of(table, item.row.id)) if isinstance(item, PlannedModel) and table else item
+        for item in items
+    ]
 
 
 def _skipped(row: Row, reason: str) -> Skipped:

@@ -11,7 +11,6 @@ from django.urls import reverse
 from gpus_app.core.units import GIB
 from gpus_app.models import Host
 from gpus_app.selectors import target_vram_gib
-from models_app.core.classes.dispatch import is_not_yet
 from models_app.models import Row, StoredPlan
 from models_app.selectors import ModelFilter, ModelGroup
 from models_app.selectors.listing import base_plan
@@ -23,7 +22,6 @@ LOOKS = {
     "spills": ("warn", "spills to CPU", "part"),
     "over": ("bad", "does not fit", "bad"),
     "unknown": ("warn", "cannot judge", "warn"),
-    "unplanned": ("", "not planned yet", "dash"),
     "unserved": ("", "not served", "hidden"),
     "offline": ("bad", "offline", "off"),
     "missing": ("bad", "missing", "off"),
@@ -90,7 +88,7 @@ def state_of(row: Row, plan: StoredPlan | None) -> str:
         return row.state
     if not row.model_class:
         return "unserved"
-    if plan and plan.verdict == "unplanned" and not is_not_yet(plan.skip_reason):
+    if plan and plan.verdict == "unplanned":
         return "unserved"
     return plan.verdict if plan and plan.verdict in LOOKS else "waiting"
 

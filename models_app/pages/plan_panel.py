@@ -10,7 +10,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from models_app.core.catalog import MemoryTerm, Plan
-from models_app.core.classes.dispatch import is_not_yet
 from models_app.pages.context_curve import CurveSection
 from models_app.pages.how_text import HowPlace, how_places
 from models_app.pages.layer_strip import LayerStrip, layer_strip
@@ -145,7 +144,9 @@ def plan_panel(
 
 def _headline(plan: Plan, ram_budget_bytes: int) -> str:
     if plan.verdict == "unplanned":
-        return f"Not planned yet: {plan.model_class}" if is_not_yet(plan.skip_reason) else "Not served"
+        return "Not served"
+    if plan.engine:
+        return _headline_of_engine(plan)
     if plan.placement is None:
         return "Cannot judge"
     context = f"context {count(plan.placement.ctx_tokens)}"
@@ -165,11 +166,20 @@ def _headline(plan: Plan, ram_budget_bytes: int) -> str:
     return f"Fits: {vram}, {context}"
 
 
+def _headline_of_engine(plan: Plan) -> str:
+    """Classes with servers of their own: an estimate and no placement."""
+    if not plan.est_vram_bytes:
+        return f"Runs on the CPU: {gib(plan.est_ram_bytes, 1)} GiB RAM" if plan.est_ram_bytes else "Runs on the CPU"
+    vram = f"{gib(plan.est_vram_bytes, 1)} of {gib(plan.target_bytes, 1)} GiB"
+    starts = {"over": "Does not fit: needs", "spills": "Fits with parts in RAM:"}.get(plan.verdict, "Fits:")
+    return f"{starts} {vram}"
+
+
 def _details(plan: Plan, block_count: int) -> str:
-    if is_not_yet(plan.skip_reason):
-        return "Listed here; left out of the config file, with a comment that says so."
     if plan.skip_reason:
-        return plan.skip_reason
+        return f"{plan.skip_reason}. Left out of the config file, with a comment that says so."
+    if plan.engine:
+        return " · ".join([f"runs on {plan.engine}", *plan.notes])
     placement = plan.placement
     if placement is None:
         return ""

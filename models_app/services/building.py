@@ -78,6 +78,7 @@ def _generate(host: Host, rows: Sequence[Row], facts: HostFacts, planner: HostPl
         settings=facts.settings,
         timestamp=timezone.now().isoformat(timespec="seconds").replace("+00:00", "Z"),
         overrides=facts.overrides,
+        budget=facts.budget,
         same_path=facts.same_path,
         dialect=host.publish_dialect,
         on_row=on_row,

@@ -15,9 +15,11 @@ from models_app.core.catalog import Header, Plan, Row
 from models_app.core.discovery.roots import path_key
 from models_app.core.planning.context_curve import ContextCurve
 from models_app.core.plans import plan_curve, plan_row
+from models_app.core.plans.engines.request import WITH_COMPONENTS, Surroundings
 from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.models import Row as StoredRow
+from models_app.services.surroundings import SurroundingsOf, host_surroundings, nothing_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class HostFacts:
     budget: Budget
     overrides: Sequence[Override]
     os_family: str = "linux"
+    surroundings: SurroundingsOf = nothing_known
 
     def same_path(self, match: str, path: str) -> bool:
         """Whether an override without wildcards names this file, by the rules of the host's system."""
@@ -65,6 +68,7 @@ class HostPlanner:
     planned: dict[str, tuple[Plan, ...]] = field(default_factory=dict)
     served: dict[str, str] = field(default_factory=dict)
     block_counts: dict[str, int] = field(default_factory=dict)
+    _around: Surroundings | None = None
 
     def __call__(self, row: Row, header: Header | None, override: Override) -> tuple[Plan, ...]:
         plans = plan_row(
@@ -74,12 +78,21 @@ class HostPlanner:
             override=override,
             budget=self.facts.budget_for(override),
             headers=self.headers,
+            surroundings=self._surroundings(row),
         )
         self.planned[row.full_path] = plans
         self.served[row.full_path] = row.id
         if header is not None:
             self.block_counts[row.full_path] = header.block_count
         return plans
+
+    def _surroundings(self, row: Row) -> Surroundings | None:
+        """Asked for only where a launch names further files of the host."""
+        if row.model_class not in WITH_COMPONENTS:
+            return None
+        if self._around is None:
+            self._around = self.facts.surroundings(self.headers)
+        return self._around
 
     def curve(self, row: Row, header: Header | None, override: Override, profile_id: str = "") -> ContextCurve | None:
         """Memory against the window for one plan of a row, the base where none has this id."""
@@ -96,7 +109,13 @@ class HostPlanner:
 
 def host_facts(host: Host, path: str = "") -> HostFacts:
     """Settings, budget and overrides in force now: of the whole host, or only what may cover one path."""
-    return HostFacts(convert.core_settings(host), host_budget(host), convert.core_overrides(host, path), host.os_family)
+    return HostFacts(
+        convert.core_settings(host),
+        host_budget(host),
+        convert.core_overrides(host, path),
+        host.os_family,
+        host_surroundings(host),
+    )
 
 
 def stored_override(facts: HostFacts, row: StoredRow) -> Override:

@@ -164,8 +164,8 @@ def tar_of(entries: list[Given]) -> bytes:
 
 def install_dir(**given: object) -> Answer:
     name, wanted = given["component"], given["builds"]
-    found = [builds.install_dir("/root", name, one["tag"], one["variant"]) for one in wanted]
-    parent = f"/root/bin/{name}"
+    found = [builds.install_dir("/r", name, one["tag"], one["variant"]) for one in wanted]
+    parent = f"/r/bin/{name}"
     return {
         "distinct": len(set(found)),
         "all_inside": all(os.path.dirname(os.path.normpath(path)) == parent for path in found),

@@ -9,6 +9,7 @@ from typing import Any
 from models_app.core.classes import asr, audiocpp, classify, decision, embedding, hf, image, spawn, tts, video
 from models_app.core.errors import UsageError
 from models_app.core.readers.gguf import read_gguf
+from tests.adapters.entries import emit_entry, emit_extra_image
 from tests.adapters.trees import allow, gguf_bytes
 
 Given = dict[str, Any]
@@ -161,4 +162,8 @@ def run_vllm_tool_parser(given: Given) -> Given:
     return {"parser": hf.tool_parser(given["arch"], given["name"], given["tool_parser"])}
 
 
-ADAPTERS = {name.removeprefix("run_"): value for name, value in list(globals().items()) if name.startswith("run_")}
+ADAPTERS = {
+    **{name.removeprefix("run_"): value for name, value in list(globals().items()) if name.startswith("run_")},
+    "emit_entry": emit_entry,
+    "emit_extra_image": emit_extra_image,
+}

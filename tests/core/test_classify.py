@@ -15,7 +15,6 @@ from models_app.core.classes import (
     classify,
     hf,
     image,
-    unplanned_reason,
     video,
 )
 from models_app.core.classes.spawn import config_file_name, spawn_arguments
@@ -75,11 +74,6 @@ def test_every_class_is_complete() -> None:
         assert model_class.label
         assert model_class.category in CATEGORIES
     assert CLASSES[-1].slug == "llm"
-
-
-def test_classes_without_a_planner_say_so() -> None:
-    assert unplanned_reason("llm") == ""
-    assert unplanned_reason("image") == "not planned yet: image"
 
 
 def test_audio_goes_by_its_task() -> None:

@@ -92,9 +92,8 @@ def test_the_whole_zoo(dialect, zoo_folder, tmp_path):
     told = json.loads(report.read_text())
     assert [entry["id"] for entry in told["entries"]] == list(config["models"])
     assert len(told["entries"]) + len(told["skipped"]) == len(zoo.MODELS)
-    for skipped in told["skipped"]:
-        assert skipped["reason"].startswith("not planned yet: ")
-        assert skipped["file"] in errors
+    assert not told["skipped"]
+    assert {entry["class"] for entry in told["entries"]} == {"llm", "embedding"}
     for fields in config["models"].values():
         assert fields["cmd"].count("${PORT}") == 1
     again = run(zoo_folder, *words, "--no-cache", data_dir=tmp_path)
@@ -364,10 +363,12 @@ def test_everything_that_settings_add():
     assert config["models"]["n"]["capabilities"]["in"] == ["text", "image"]
     assert config["models"]["hand"] == {"cmd": "srv --port ${PORT}\n", "estVramGB": 2, "ttl": 5}
     assert config["groups"]["on"]["members"] == []
-    assert config["groups"]["rest"]["members"] == ["hand"]
+    assert config["groups"]["rest"]["members"] == ["flux", "hand"]
     assert config["groups"]["cpu"]["members"] == ["m", "n"]
     assert config["listeners"] == {":1250": {"groups": ["on", "cpu"]}}
-    for comment in ('SKIPPED extra image model "flux"', 'SKIPPED extra model "bad"', "WARNING: Watch out."):
+    assert config["models"]["flux"]["checkEndpoint"] == "/"
+    assert "-m /flux.gguf" in config["models"]["flux"]["cmd"]
+    for comment in ('SKIPPED extra model "bad"', "WARNING: Watch out."):
         assert f"# {comment}" in result.text
     assert 'SKIPPED prompt enhancer "leak"' in result.text
     assert not blocks(result.findings)

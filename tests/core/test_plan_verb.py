@@ -127,10 +127,11 @@ class TestAnswer:
         assert (first["class"], last["class"]) == ("llm", "llm")
         assert set(failed["error"]) == {"code", "message", "offset"}
 
-    def test_another_class_is_said_and_not_planned(self, answer):
+    def test_another_class_has_a_command_and_an_estimate(self, answer):
         found = answer("nomic-embed-text-v1.5-f16", "--vram", 8)
-        assert (found["class"], found["placement"], found["argv"]) == ("embedding", None, [])
-        assert found["reasons"] == ["not planned yet: embedding"]
+        assert (found["class"], found["placement"]) == ("embedding", None)
+        assert "--embeddings" in found["argv"]
+        assert found["est_vram_gib"] == pytest.approx(0.75, abs=0.05)
 
     def test_any_part_of_a_set_stands_for_it(self, run, zoo_folder):
         parts = sorted(zoo_folder.glob("llama33-70b*"))

@@ -18,7 +18,7 @@ def test_text_with_numbered_lines_and_verdict(scanned: Host, viewer: Client) -> 
     html = viewer.get("/config/local/").content.decode()
     assert '<a href="#L1">1</a># Quartermaster export' in html
     assert "Valid for llama-swap" in html
-    assert "3 entries, 2 left out" in html
+    assert "4 entries, 1 left out" in html
     assert "embedding" in html, "what was left out, and why"
 
 

@@ -84,14 +84,14 @@ def test_verdicts_in_words() -> None:
             placement=None,
             projection=None,
             terms=(),
-            skip_reason="not planned yet: image",
-            model_class="image",
+            skip_reason="no DINOv3 encoder near it",
+            model_class="3d",
         ),
         MACHINE,
         block_count=0,
     )
-    assert unplanned.headline == "Not planned yet: image"
-    assert unplanned.details.startswith("Listed here; left out of the config file")
+    assert unplanned.headline == "Not served"
+    assert unplanned.details.startswith("no DINOv3 encoder near it. Left out of the config file")
     assert unplanned.totals is None
 
 

@@ -1,6 +1,6 @@
 """Model classes: one file per class, asked in the order of `dispatch.CLASSES`."""
 
-from models_app.core.classes.dispatch import BY_SLUG, CLASSES, category_of, classify, unplanned_reason
+from models_app.core.classes.dispatch import BY_SLUG, CLASSES, category_of, classify
 from models_app.core.classes.registry import IGNORED, SKIPPED, Classification, ModelClass
 
 __all__ = [
@@ -12,5 +12,4 @@ __all__ = [
     "ModelClass",
     "category_of",
     "classify",
-    "unplanned_reason",
 ]

@@ -32,6 +32,12 @@ _TASKS = {
 TASK_OF_FAMILY: Mapping[str, str] = MappingProxyType(
     {family: task for task, families in _TASKS.items() for family in families.split()}
 )
+_CLONING = """
+    audio8_tts breeze_tts chatterbox confucius4_tts cosyvoice3 dots_tts dramabox echo_tts f5_tts
+    firered_audio fireredtts3 fish_audio glm_tts higgs_audio_tts index_tts2 irodori_tts miotts mira_tts moss_tts_local
+    moss_tts_nano omnivoice outetts pocket_tts qwen3_tts sopro_tts vietneu_tts voxcpm1 voxcpm2"""
+CLONING_FAMILIES = frozenset(_CLONING.split())
+"""Speech families that can take over a voice from a recording."""
 UNSERVED_FAMILIES: Mapping[str, str] = MappingProxyType(
     {
         family: kind

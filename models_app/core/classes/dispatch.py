@@ -57,17 +57,3 @@ def category_of(model_class: str, audio_family: str = "") -> str:
         return CATEGORY_OF_TASK.get(task_of(audio_family), AUDIOCPP.category)
     known = BY_SLUG.get(model_class)
     return known.category if known else ""
-
-
-NOT_YET = "not planned yet"
-
-
-def unplanned_reason(model_class: str) -> str:
-    """Why launches of this class cannot be planned, "" when they can."""
-    known = BY_SLUG.get(model_class)
-    return "" if known is not None and known.planned else f"{NOT_YET}: {model_class}"
-
-
-def is_not_yet(reason: str) -> bool:
-    """Whether the reason for having no plan is its class, not something wrong with its files."""
-    return reason.startswith(NOT_YET)

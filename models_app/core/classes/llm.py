@@ -35,4 +35,4 @@ def match(file_name: str, header: Header | None) -> str:
     return f"architecture {header.architecture}" if header is not None and header.architecture.strip() else ""
 
 
-LLM = ModelClass("llm", "Language", "llm", match, planned=True, takes_sidecars=True)
+LLM = ModelClass("llm", "Language", "llm", match, takes_sidecars=True)

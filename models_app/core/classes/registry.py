@@ -36,8 +36,6 @@ class ModelClass:
     category: str
     """Tab that shows it; audio.cpp models go by their task instead."""
     match: Match
-    planned: bool = False
-    """Can its launches be planned yet?"""
     takes_sidecars: bool = False
     """May a drafter or projector of its folder be attached?"""
 

@@ -93,12 +93,14 @@ def _packaged_row(model: PackagedModel, anchor: Found, by_name: Mapping[str, Fou
     """The anchor file's row under the package's name, with the size of all its files."""
     family = next((item.audio_family for item in by_name.values() if item.audio_family), "")
     audio = BY_SLUG["audiocpp"]
-    sizes = sum(by_name[name].row.size_bytes for name in model.files if name in by_name)
+    parts = [by_name[name].row for name in model.files if name in by_name]
     row = replace(
         anchor.row,
         id=model.id,
         base_id=model.id,
-        size_bytes=sizes,
+        size_bytes=sum(part.size_bytes for part in parts),
+        shards=tuple(FileEntry(part.full_path, part.size_bytes, part.mtime_ns) for part in parts),
+        audio_family=family,
         model_class=audio.slug,
         category=category_of(audio.slug, family),
         class_reason=f"audio.cpp package of family {family}",

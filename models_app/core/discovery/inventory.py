@@ -29,7 +29,7 @@ from models_app.core.discovery.listing import Listing
 from models_app.core.discovery.names import slugify, sort_key
 from models_app.core.discovery.roots import Root
 from models_app.core.discovery.selection import HF, Candidate, Dropped, Selection, select
-from models_app.core.discovery.trellis import Package, companions
+from models_app.core.discovery.trellis import Companions, Package, companions
 from models_app.core.errors import HeaderError, SourceUnreadable
 
 HeaderOf = Callable[[str], Header]
@@ -91,23 +91,21 @@ def discover(listing: Listing, header_of: HeaderOf, skip_globs: Iterable[str] = 
     reading = _Reading(selection, header_of)
     rows = assemble(reading.found, reading.projectors, selection)
     rows += [_sam_row(root, entry.path, entry.size_bytes, entry.mtime_ns) for root, entry in selection.sam]
-    rows += [_package_row(package) for package in selection.packages]
+    packages = _package_rows(listing, selection)
+    rows += packages
     rows.sort(key=sort_key)
-    findings = (*listing.findings, *selection.findings, *_lonely_packages(listing, selection))
+    lonely = [Finding("package-incomplete", row.full_path, NO_DINO, "error") for row in packages if not row.dino_path]
+    findings = (*listing.findings, *selection.findings, *lonely)
     return Inventory(tuple(rows), findings, tuple(selection.dropped))
 
 
-def _lonely_packages(listing: Listing, selection: Selection) -> list[Finding]:
-    """3D packages without the encoder that they cannot run without."""
+def _package_rows(listing: Listing, selection: Selection) -> list[Row]:
+    """3D packages with the companions that lie near them."""
     if not selection.packages:
         return []
     files = [entry for part in listing.roots for entry in part.files]
     main = next((part.root.path for part in listing.roots if not part.root.category), listing.roots[0].root.path)
-    return [
-        Finding("package-incomplete", package.path, NO_DINO, "error")
-        for package in selection.packages
-        if not companions(main, package.path, files).dino
-    ]
+    return [_package_row(package, companions(main, package.path, files)) for package in selection.packages]
 
 
 class _Reading:
@@ -205,7 +203,7 @@ def _sam_row(root: Root, path: str, size_bytes: int, mtime_ns: int) -> Row:
     )
 
 
-def _package_row(package: Package) -> Row:
+def _package_row(package: Package, found: Companions) -> Row:
     name = os.path.basename(package.path)
     row_id = slugify(name)
     return Row(
@@ -219,4 +217,6 @@ def _package_row(package: Package) -> Row:
         model_class="3d",
         class_reason=classify(PACKAGE_FILE).reason,
         is_trellis=True,
+        dino_path=found.dino,
+        birefnet_path=found.birefnet,
     )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from models_app.core.catalog import Plan
 from models_app.core.export.document import Document, Entry, Skipped
-from models_app.core.export.entry import PlannedModel, entry_of
+from models_app.core.export.entry import PlannedModel, declared_entry, entry_of
 from models_app.core.export.extra_models import extra_model
 from models_app.core.export.groups import assign_groups, coexist_set
 from models_app.core.export.macros import ENVIRONMENT, neutral
 from models_app.core.export.scalars import has_lone_surrogate
 from models_app.core.export.top import header_lines, top_level
 from models_app.core.launch.paths import unlaunchable
-from models_app.core.settings import Settings
-
-NO_CLASS_PLANNED = "not planned yet: image"
+from models_app.core.settings import ExtraImageModel, Override, Settings
 
 
 class _Builder:
@@ -45,7 +43,7 @@ class _Builder:
                 self.add_skipped(_skipped(model, plan.profile_id, str(error), plan.model_class))
                 continue
             self._add_entry(entry)
-            if name := coexist_set(plan.model_class, model.engine, model.override):
+            if name := coexist_set(plan.model_class, plan.engine, model.override):
                 self.coexist.setdefault(name, []).append(entry.id)
 
     def _refusal(self, plan: Plan) -> str:
@@ -67,18 +65,35 @@ class _Builder:
         self.ids.add(entry.id)
         self.aliases.update(entry.fields.get("aliases") or ())
 
-    def add_declared(self) -> None:
-        """Hand-declared models, after all discovered ones."""
+    def add_declared(self, overrides: Mapping[str, Override]) -> None:
+        """Hand-declared models, after all discovered ones. `overrides` are those that name one of them."""
         for image in self.settings.extra_image_models:
-            if image.name.strip() and image.model_path.strip():
-                label = f'extra image model "{image.name.strip()}"'
-                self.add_skipped(Skipped(image.name.strip(), NO_CLASS_PLANNED, label, "image", image.model_path))
+            name = image.name.strip()
+            if not name and not image.model_path.strip():
+                continue  # a row that nobody has filled in yet
+            label = f'extra image model "{neutral(name)}"'
+            if reason := self._declared_refusal(image):
+                self.add_skipped(Skipped(name, reason, label, "image", image.model_path))
+            else:
+                self._add_entry(declared_entry(image, self.settings, overrides.get(name)))
         for name, block in self.settings.extra_models.items():
             item = extra_model(name, block, self.ids | self.aliases)
             if isinstance(item, Entry):
                 self._add_entry(item)
             else:
                 self.add_skipped(item)
+
+    def _declared_refusal(self, image: ExtraImageModel) -> str:
+        name = image.name.strip()
+        if not name:
+            return "it has no name"
+        if not image.model_path.strip():
+            return "it has no model path"
+        if name in self.ids | self.aliases:
+            return "that id is taken"
+        if any(has_lone_surrogate(text) or unlaunchable(text) for text in (name, image.model_path)):
+            return "its name or path holds characters that no command can carry"
+        return ""
 
 
 def _skipped(model: PlannedModel, served_id: str, reason: str, model_class: str) -> Skipped:
@@ -91,15 +106,19 @@ def build_document(
     timestamp: str,
     *,
     cache_dir: str = "",
+    declared: Mapping[str, Override] | None = None,
 ) -> Document:
-    """The file of one host. `items` are in emitted order; `timestamp` is the text of the header's first line."""
+    """The file of one host. `items` are in emitted order; `timestamp` is the text of the header's first line.
+
+    `declared` are overrides by the name of a hand-declared image model.
+    """
     builder = _Builder(settings)
     for item in items:
         if isinstance(item, Skipped):
             builder.add_skipped(item)
         else:
             builder.add_model(item)
-    builder.add_declared()
+    builder.add_declared(declared or {})
     top, notes = _top(settings, cache_dir)
     return Document(
         dialect="quartermaster",

@@ -6,17 +6,26 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpus_app.core.budget import Budget
 from models_app.core.catalog import Header, Plan, Row
+from models_app.core.discovery.enhancers import Pair, resolve
 from models_app.core.export import scalars
 from models_app.core.export.document import Entry
+from models_app.core.export.enhancers import enhancer_keys
 from models_app.core.export.environment import entry_env
 from models_app.core.export.naming import public_name
-from models_app.core.settings import Override, Settings
+from models_app.core.plans.engines.hand_declared import declared_override, plan_declared
+from models_app.core.settings import ExtraImageModel, Override, Settings
 from models_app.core.units import GIB
 
 OVER = "over"
 SHORTFALLS = frozenset({"ram-exceeded", "vram-exceeded", "device-over"})
 """Kinds of reasons that say what is missing."""
+LEADING = ("useModelName", "audiocpp")
+"""Keys that say what is served; right behind the command."""
+RAM_CLASSES = frozenset({"llm", "embedding", "decision"})
+"""Classes whose RAM a router can count."""
+ENHANCED_CLASSES = frozenset({"image", "video"})
 PROJECTOR_FLAGS = frozenset({"--mmproj", "-mm"})
 
 
@@ -30,16 +39,24 @@ class PlannedModel:
     override: Override = field(default_factory=Override)
     effort_levels: tuple[str, ...] | None = None
     """Of the template that will run, where an override replaces the baked one; None: the header's."""
-    engine: str = ""
-    """Kind of the backend that runs it; decides the coexistence set of a speech model."""
+    budget: Budget | None = None
+    """Of its host: which device a server with one device is told to use."""
+    enhancers: Pair = field(default_factory=Pair)
+    """Prompt rewriters detected for an image or video model."""
 
 
 def entry_of(model: PlannedModel, plan: Plan, settings: Settings, taken_names: Collection[str]) -> Entry:
     """The entry of one plan. `taken_names` are ids and aliases that a public name must not repeat."""
-    fields: dict[str, Any] = {"ttl": settings.ttl_sec if model.override.ttl_sec is None else model.override.ttl_sec}
-    if env := plan_env(plan):
+    own = plan.entry
+    fields: dict[str, Any] = {name: own[name] for name in LEADING if name in own}
+    fields["ttl"] = settings.ttl_sec if model.override.ttl_sec is None else model.override.ttl_sec
+    if env := plan_env(plan, model.budget):
         fields["env"] = env
-    fields |= estimate_keys(plan.est_vram_bytes / GIB, plan.est_ram_bytes / GIB)
+    fields |= {name: own[name] for name in ("concurrencyLimit",) if name in own}
+    est_ram = plan.est_ram_bytes if plan.model_class in RAM_CLASSES else 0
+    fields |= estimate_keys(plan.est_vram_bytes / GIB, est_ram / GIB)
+    fields |= {name: own[name] for name in ("checkEndpoint",) if name in own}
+    fields |= _enhancers(model, settings)
     # A text that starts with a line break would fail the load of llama-swap, which writes and reads it once more.
     public = scalars.one_line(public_name(settings.display_names, plan.profile_id))
     comments = list(comment_lines(model, plan))
@@ -50,7 +67,7 @@ def entry_of(model: PlannedModel, plan: Plan, settings: Settings, taken_names: C
     if plan.unlisted:
         fields["unlisted"] = True
     fields |= slot_cache_preamble(settings, model.override)
-    if block := capabilities(plan.argv, _effort_levels(model)):
+    if block := own.get("capabilities") or _chat_capabilities(model, plan):
         fields["capabilities"] = block
     return Entry(
         id=plan.profile_id,
@@ -64,11 +81,61 @@ def entry_of(model: PlannedModel, plan: Plan, settings: Settings, taken_names: C
     )
 
 
-def plan_env(plan: Plan) -> list[str]:
-    """Device pins of a chat model: its split decides."""
+def declared_entry(model: ExtraImageModel, settings: Settings, own: Override | None = None) -> Entry:
+    """The entry of an image model declared by hand; `own` is the override that names it."""
+    answer = plan_declared(settings, model, own)
+    override = declared_override(model, own)
+    prompts = (override.prompt_enhancer_prompt, override.prompt_enhancer_edit_prompt)
+    pair = resolve(Pair(), override.prompt_enhancer, override.prompt_enhancer_edit)
+    fields: dict[str, Any] = {"ttl": settings.ttl_sec if override.ttl_sec is None else override.ttl_sec}
+    fields |= estimate_keys(answer.est_vram_gib, 0.0)
+    fields["checkEndpoint"] = answer.entry["checkEndpoint"]
+    fields |= enhancer_keys(settings.prompt_enhancers, pair.text, pair.edit, *prompts)
+    if override.unlisted:
+        fields["unlisted"] = True
+    name = model.name.strip()
+    return Entry(
+        id=name,
+        command=tuple(line.strip() for line in answer.command.lines if line.strip()),
+        fields={**fields, "capabilities": answer.entry["capabilities"]},
+        comments=(" ".join(["extra image model", *(f"{key}={value}" for key, value in answer.facts.items())]),),
+        model_class="image",
+        base=name,
+        path=model.model_path.strip(),
+    )
+
+
+def plan_env(plan: Plan, budget: Budget | None = None) -> list[str]:
+    """Device pins: the split of a chat model decides; other servers use one device and must be told which."""
     placement = plan.placement
-    split = placement.tensor_split if placement is not None and placement.gpu_layers > 0 else ()
-    return entry_env("llm", device_count=len(split), tensor_split=split)
+    if placement is not None or budget is None:
+        on_gpu = placement is not None and placement.gpu_layers > 0
+        split = placement.tensor_split if placement is not None and on_gpu else ()
+        hidden = budget.visible_ids if budget is not None and on_gpu else ()
+        return entry_env("llm", device_count=len(split), tensor_split=split, visible_ids=hidden)
+    main = budget.main_gpu
+    ids = budget.backend_ids
+    return entry_env(
+        plan.model_class,
+        device_count=len(budget.device_bytes),
+        backend_device=ids[main] if ids and main is not None else "",
+        runtime=budget.runtime,
+        telemetry_index=main or 0,
+    )
+
+
+def _enhancers(model: PlannedModel, settings: Settings) -> dict[str, str]:
+    """Prompt rewriters of an image or video model: those of its settings, else those detected by name."""
+    if model.row.model_class not in ENHANCED_CLASSES:
+        return {}
+    own = model.override
+    pair = resolve(model.enhancers, own.prompt_enhancer, own.prompt_enhancer_edit)
+    prompts = (own.prompt_enhancer_prompt, own.prompt_enhancer_edit_prompt)
+    return enhancer_keys(settings.prompt_enhancers, pair.text, pair.edit, *prompts)
+
+
+def _chat_capabilities(model: PlannedModel, plan: Plan) -> dict[str, Any]:
+    return capabilities(plan.argv, _effort_levels(model)) if plan.model_class == "llm" and not plan.engine else {}
 
 
 def estimate_keys(est_vram_gb: float, est_ram_gb: float) -> dict[str, float]:
@@ -101,16 +168,20 @@ def _effort_levels(model: PlannedModel) -> tuple[str, ...]:
 
 def comment_lines(model: PlannedModel, plan: Plan) -> list[str]:
     """Facts for people above an id, then the plan's warnings."""
+    size = f"{_figure(model.row.size_bytes / GIB)}GB"
+    remarks = [f"WARNING: {text}" for text in plan_warnings(plan)] + [f"NOTE: {text}" for text in plan.notes]
+    if plan.facts:
+        first, *others = [f"{name}={value}" for name, value in plan.facts.items()]
+        return [" ".join([first, f"size={size}", *others]), *remarks]
     header = model.header or Header()
     facts: Mapping[str, str] = {
         "arch": header.architecture or "(none declared)",
-        "size": f"{_figure(model.row.size_bytes / GIB)}GB",
+        "size": size,
         "blocks": str(header.block_count),
         "moe": "true" if header.is_moe else "false",
     }
     estimate = f"est vram={_figure(plan.est_vram_bytes / GIB)}GB ram={_figure(plan.est_ram_bytes / GIB)}GB"
-    warnings = [f"WARNING: {text}" for text in plan_warnings(plan)]
-    return [" ".join(f"{name}={value}" for name, value in facts.items()), estimate, *warnings]
+    return [" ".join(f"{name}={value}" for name, value in facts.items()), estimate, *remarks]
 
 
 def plan_warnings(plan: Plan) -> list[str]:

@@ -78,6 +78,10 @@ class DiffusionLaunch:
     """The family's VAE can tile in time."""
     full_checkpoint: bool = False
     """All components are in the file."""
+    model_flag: str = ""
+    """The flag that names the model; blank for the one that follows from `full_checkpoint`."""
+    max_vram: float | None = None
+    """A value for `--max-vram` instead of the computed one."""
 
     @property
     def budget_gib(self) -> float:
@@ -85,12 +89,18 @@ class DiffusionLaunch:
 
     @property
     def offloads(self) -> bool:
+        return offload_decision(self.model_gib, self.budget_gib, self.compute_gib, self.override)
+
+    @property
+    def compute_gib(self) -> float:
+        """What generating takes beside the weights."""
         ordinary = VIDEO_OVERHEAD_GIB if self.video else IMAGE_OVERHEAD_GIB
-        overhead = ordinary if self.overhead_gib is None else self.overhead_gib
-        return offload_decision(self.model_gib, self.budget_gib, overhead, self.override)
+        return ordinary if self.overhead_gib is None else self.overhead_gib
 
     @property
     def max_vram_gib(self) -> float:
+        if self.max_vram is not None:
+            return self.max_vram
         sizes = {} if self.full_checkpoint else self.component_gib
         return graph_budget(self.budget_gib, self.model_gib, sizes, self.offloads, self.override)
 
@@ -142,7 +152,7 @@ def sd_command(launch: DiffusionLaunch, rules: str = POSIX) -> Composition:
 
 
 def _endpoint(launch: DiffusionLaunch) -> list[str]:
-    flag = "-m" if launch.full_checkpoint else "--diffusion-model"
+    flag = launch.model_flag or ("-m" if launch.full_checkpoint else "--diffusion-model")
     return [
         executable_word(launch.exe or launch.settings.sd_server_exe),
         f"{flag} {argument_path(launch.row.full_path)}",

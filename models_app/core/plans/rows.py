@@ -8,15 +8,16 @@ from dataclasses import replace
 from gpus_app.core.budget import Budget
 from gpus_app.core.runtimes import ROCM, rocm_verdict
 from models_app.core.catalog import Header, Plan, Row
-from models_app.core.classes.dispatch import unplanned_reason
+from models_app.core.classes.dispatch import BY_SLUG
 from models_app.core.launch.backends import engine_of, executable
+from models_app.core.launch.executables import VLLM
 from models_app.core.planning.context_curve import ContextCurve, context_curve
 from models_app.core.planning.table import model_table
+from models_app.core.plans.engines.registry import ENGINES, VLLM_LLM, Engine, plan_class
+from models_app.core.plans.engines.request import Surroundings, skipped
 from models_app.core.plans.llm import Headers, Model, place_profile, plan_profile
 from models_app.core.settings import BackendEntry, Override, Settings
 from models_app.core.state.profile_set import Profile, ProfiledModel, profile_set
-
-UNPLANNED = "unplanned"
 
 
 def no_header(_path: str) -> Header | None:
@@ -33,18 +34,24 @@ def plan_row(
     backends: Sequence[BackendEntry] = (),
     headers: Headers = no_header,
     outputs: str = "server",
+    surroundings: Surroundings | None = None,
 ) -> tuple[Plan, ...]:
     """The plans of a row, the base first. Never fails for what a file says: what can't be planned says why.
 
     `headers` gives the header of a companion file, None where it can't be read; `backends` replaces the registry of
-    the settings where it is given; `outputs` is that of `Launch`.
+    the settings where it is given; `outputs` is that of `Launch`; `surroundings` are for classes with components.
     """
     own = override or Override()
     if backends:
         settings = replace(settings, backends=tuple(backends))
+    if reason := unusable_reason(row):
+        return (skipped(row, own, reason),)
+    if engine := _engine(row, settings, own):
+        around = surroundings or Surroundings(header_of=headers)
+        return plan_class(engine, row, header, settings=settings, override=own, budget=budget, surroundings=around)
     reason = skip_reason(row, header, settings, own)
     if reason or header is None:
-        return (_unplanned(row, own, reason),)
+        return (skipped(row, own, reason),)
     model, profiles = profiled(
         row, header, settings=settings, override=own, budget=budget, headers=headers, outputs=outputs
     )
@@ -95,20 +102,35 @@ def profiled(
     return model, profile_set(identity, override, settings)
 
 
-def skip_reason(row: Row, header: Header | None, settings: Settings, override: Override) -> str:
-    """Why no launch of this row can be planned, "" when one can."""
+def unusable_reason(row: Row) -> str:
+    """Why nothing can run a row, whatever its header says; "" when something may."""
     if not row.model_class:
         return row.class_reason or "it has no class that can be served"
-    reason = unplanned_reason(row.model_class)
-    if reason:
-        return reason
+    if row.model_class not in BY_SLUG:
+        return f"nothing here serves the class {row.model_class}"
     if row.missing_shards:
         parts = ", ".join(str(number) for number in row.missing_shards)
         return f"incomplete: part {parts} of {row.shard_count} is not on disk"
+    return ""
+
+
+def skip_reason(row: Row, header: Header | None, settings: Settings, override: Override) -> str:
+    """Why no launch of this row on llama-server as a chat model can be planned, "" when one can."""
+    if reason := unusable_reason(row):
+        return reason
+    if row.model_class != "llm":
+        return f"{row.model_class} models have no window to choose"
     if header is None:
         return row.class_reason or "its header can't be read"
     engine = engine_of(settings, override, "llm")
-    return "" if engine == "llama" else f"not planned yet: llm on {engine}"
+    return "" if engine == "llama" else f"{engine} sizes its own window"
+
+
+def _engine(row: Row, settings: Settings, override: Override) -> Engine | None:
+    """The planner of a row's class; None for a chat model on llama-server."""
+    if row.model_class == "llm":
+        return VLLM_LLM if engine_of(settings, override, "llm") == VLLM else None
+    return ENGINES.get(row.model_class)
 
 
 def _on_its_runtime(budget: Budget, settings: Settings, override: Override) -> Budget:
@@ -116,15 +138,3 @@ def _on_its_runtime(budget: Budget, settings: Settings, override: Override) -> B
     if rocm_verdict(executable(settings, override, "llm")) == ROCM:
         return replace(budget, runtime=ROCM)
     return budget
-
-
-def _unplanned(row: Row, override: Override, reason: str) -> Plan:
-    return Plan(
-        profile_id=row.id,
-        model_class=row.model_class,
-        verdict=UNPLANNED,
-        placement=None,
-        projection=None,
-        skip_reason=reason,
-        unlisted=override.unlisted,
-    )

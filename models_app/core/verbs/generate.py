@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,11 @@ from models_app.core.verbs.environment import Environment
 
 if TYPE_CHECKING:
     from gpus_app.core.budget import Budget
+    from models_app.core.catalog import Header
     from models_app.core.generate import Generated
+    from models_app.core.plans.engines.request import Surroundings
     from models_app.core.settings import BackendEntry, Settings
+    from models_app.core.verbs.scan import Scanned
 
 DIALECTS = ("llama-swap", "quartermaster", "llama-server")
 PIPE = "-"
@@ -123,19 +127,43 @@ def _generate(
         header = found.headers.get(path)
         return header if isinstance(header, Header) else None
 
+    around = _surroundings(found, environment, settings, header_of)
+    planner = partial(plan_row, settings=settings, budget=budget, headers=header_of, surroundings=around)
     config_folder, file_name = ("", "") if options.output == PIPE else os.path.split(os.path.realpath(options.output))
     return generate(
         found.inventory,
-        lambda row, header, override: plan_row(
-            row, header, settings=settings, override=override, budget=budget, headers=header_of
-        ),
+        lambda row, header, override: planner(row, header, override=override),
         header_of=header_of,
         settings=settings,
+        budget=budget,
         timestamp=environment.now.isoformat(timespec="seconds") if options.timestamp is None else options.timestamp,
         dialect=options.dialect,
         options=Options(config_folder=config_folder, file_name=file_name),
         on_row=lambda done, total, name: environment.note(f"planning {done}/{total} {shown(name)}"),
     )
+
+
+def _surroundings(
+    found: Scanned, environment: Environment, settings: Settings, header_of: Callable[[str], Header | None]
+) -> Surroundings:
+    from models_app.core.plans.engines.surroundings import surroundings_of
+
+    return surroundings_of(
+        found.components,
+        environment.platform,
+        header_of=header_of,
+        is_gone=lambda path: not os.path.exists(path),
+        vad_path=_vad_path(settings),
+    )
+
+
+def _vad_path(settings: Settings) -> str:
+    """The voice detector of the audio.cpp build that is named, where it lies beside it."""
+    from models_app.core.launch.executables import resolve_executable
+    from models_app.core.plans.engines.surroundings import vad_candidates
+
+    places = vad_candidates(resolve_executable(settings, "", "audiocpp").path)
+    return next((os.path.abspath(place) for place in places if os.path.exists(place)), "")
 
 
 def _tell(result: Generated, environment: Environment, folders: Sequence[str]) -> None:

@@ -132,7 +132,7 @@ def row_of(path: str, header: Header) -> Row:
 
 def answer_of(path: str, header: Header, plan: Plan) -> dict[str, Any]:
     """One line of `--json`. What is not planned has no placement, and a reason."""
-    projection = plan.projection
+    projection, planned = plan.projection, plan.placement is not None or bool(plan.engine)
     return {
         "file": path,
         "class": plan.model_class,
@@ -140,10 +140,14 @@ def answer_of(path: str, header: Header, plan: Plan) -> dict[str, Any]:
         "devices": [{"name": use.name, **_bytes_of(use)} for use in projection.devices] if projection else [],
         "host": _bytes_of(projection.host) if projection else None,
         "placement": _placement(plan.placement) if plan.placement else None,
-        "est_vram_gib": to_gib(plan.est_vram_bytes) if plan.placement else None,
-        "est_ram_gib": to_gib(plan.est_ram_bytes) if plan.placement else None,
+        "est_vram_gib": to_gib(plan.est_vram_bytes) if planned else None,
+        "est_ram_gib": to_gib(plan.est_ram_bytes) if planned else None,
         "argv": list(plan.argv),
-        "reasons": [reason.text for reason in plan.reasons] or [plan.skip_reason],
+        "reasons": [
+            *(reason.text for reason in plan.reasons),
+            *plan.notes,
+            *([plan.skip_reason] if plan.skip_reason else []),
+        ],
         "warnings": [*plan.warnings, *header.warnings],
         "verdict": plan.verdict,
         "target_gib": to_gib(plan.target_bytes),
@@ -179,10 +183,10 @@ def _bytes_of(use: MemoryUse) -> dict[str, int]:
 
 def report(path: str, plan: Plan, about_file: Sequence[str] = ()) -> list[str]:
     """A plan for people: verdict, why, memory, command. `about_file` are the warnings of the header."""
-    if plan.placement is None:
+    if plan.skip_reason:
         return [f"{shown(path)}: {shown(plan.skip_reason)}"]
     lines = [f"{shown(path)}: {', '.join([_VERDICTS.get(plan.verdict, plan.verdict), *_totals(plan)])}"]
-    lines += [f"  {reason.text}" for reason in plan.reasons]
+    lines += [f"  {text}" for text in (*(reason.text for reason in plan.reasons), *plan.notes)]
     lines += ["", *_memory_table(plan), ""] if plan.terms else [""]
     lines += [f"  try: {text}" for text in plan.suggestions]
     lines += [f"  warning: {shown(text)}" for text in (*plan.warnings, *about_file)]
@@ -198,11 +202,14 @@ def _totals(plan: Plan) -> list[str]:
 
 
 def _memory_table(plan: Plan) -> list[str]:
-    devices = [use.name for use in plan.projection.devices] if plan.projection else []
+    if plan.projection is not None:
+        devices = [use.name for use in plan.projection.devices]
+    else:
+        devices = ["GPU"] if any(term.device_bytes for term in plan.terms) else []
     lines = [f"  {'GiB':<20}" + "".join(f"{name:>9}" for name in [*devices, "RAM"])]
     totals = [0] * (len(devices) + 1)
     for term in plan.terms:
-        sizes = [*term.device_bytes, term.ram_bytes]
+        sizes = [*(term.device_bytes or (0,) * len(devices)), term.ram_bytes]
         lines.append(f"  {term.label:<20}" + "".join(f"{size / GIB:9.2f}" for size in sizes))
         totals = [total + size for total, size in zip(totals, sizes, strict=True)]
     return [*lines, f"  {'Total':<20}" + "".join(f"{total / GIB:9.2f}" for total in totals)]

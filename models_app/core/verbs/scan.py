@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from models_app.core.catalog import Header
+from models_app.core.components.pool import PoolEntry
+from models_app.core.components.scan import survey
 from models_app.core.discovery.hostile_names import printable
 from models_app.core.discovery.inventory import Inventory, discover, reader_of
-from models_app.core.discovery.listing import Listing
 from models_app.core.discovery.selection import select
 from models_app.core.discovery.walk import list_files
 from models_app.core.errors import ExportError, HeaderError
+from models_app.core.plans.engines.request import WITH_COMPONENTS
 from models_app.core.readers import read_header
 from models_app.core.readers.cache import HeaderCache
 from models_app.core.verbs.answers import shown
@@ -26,6 +28,8 @@ class Scanned:
 
     inventory: Inventory
     headers: Mapping[str, Header | HeaderError]
+    components: tuple[PoolEntry, ...] = ()
+    """Files that serve other models; looked for only where some model could use them."""
 
 
 def scan(folders: Sequence[str], environment: Environment, *, use_cache: bool) -> Scanned:
@@ -39,22 +43,26 @@ def scan(folders: Sequence[str], environment: Environment, *, use_cache: bool) -
     for finding in listing.findings:
         if finding.kind == ROOT_MISSING or finding.path in lost:
             raise ExportError(f"{finding.path}: {finding.text}")
-    headers = _read(listing, environment, use_cache)
-    return Scanned(discover(listing, reader_of(headers)), headers)
+    selection = select(listing)
+    headers = _read([item.path for item in selection.candidates], environment, use_cache)
+    inventory = discover(listing, reader_of(headers))
+    if not any(row.model_class in WITH_COMPONENTS for row in inventory.rows):
+        return Scanned(inventory, headers)
+    headers |= _read([item.path for item in selection.components if item.path not in headers], environment, use_cache)
+    return Scanned(inventory, headers, survey(selection, reader_of(headers)).entries)
 
 
-def _read(listing: Listing, environment: Environment, use_cache: bool) -> dict[str, Header | HeaderError]:
+def _read(paths: Sequence[str], environment: Environment, use_cache: bool) -> dict[str, Header | HeaderError]:
     folds_case = environment.platform != "linux"
     cache = HeaderCache(environment.header_cache, fold_case=folds_case) if use_cache else None
-    candidates = select(listing).candidates
     results: dict[str, Header | HeaderError] = {}
     try:
-        for done, candidate in enumerate(candidates, 1):
-            environment.note(f"headers {done}/{len(candidates)} {shown(candidate.path)}")
+        for done, path in enumerate(paths, 1):
+            environment.note(f"headers {done}/{len(paths)} {shown(path)}")
             try:
-                results[candidate.path] = read_header(candidate.path, cache=cache)
+                results[path] = read_header(path, cache=cache)
             except HeaderError as error:
-                results[candidate.path] = error
+                results[path] = error
     finally:
         if cache is not None:
             cache.close()
