@@ -1,8 +1,8 @@
 """llama.cpp's own projections beside ours, and the table in docs/memory-model.md.
 
 There are three tables of them: tests/vectors/llama_truth.json for the models of `zoo`, which came with the project;
-tests/data/llama_truth_more.json for those of `more_models`, measured later; tests/data/llama_truth_variants.json for those
-of `variants`, drawn from seeds.
+tests/data/llama_truth_more.json for those of `more_models`, measured later; tests/data/llama_truth_variants.json for
+those of `variants`, drawn from seeds.
 
 python -m tests.truth_table            prints the errors of the first two, then of the third, as Markdown
 """

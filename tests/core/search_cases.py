@@ -12,11 +12,13 @@ from models_app.core.planning.question import WINDOW_STEP, Answer, Question, Roo
 from models_app.core.planning.rope import native_window
 from models_app.core.planning.table import ModelTable, model_table
 from models_app.core.units import GIB
+from tests.zoo import zoo
 
 DENSE = ("llama31-8b-q4_k_m", "gemma3-12b-q4_k_m", "qwen25-32b-q4_k_m", "qwen35-9b-q4_k_m", "phi4-14b-q4_k_m")
 MIXTURES = ("qwen3-30b-a3b-q4_k_m", "gpt-oss-20b-mxfp4", "deepseek-v2-lite-q4_k_m", "glm45-air-ud_q2")
 OTHERS = ("codestral-mamba-7b-q8_0", "granite4-h-small-q4_k_m", "gemma3n-e4b-q4_k_m", "nemotron-nano-9b-v2-q4_k_m")
 MODELS = DENSE + MIXTURES + OTHERS
+CHAT_MODELS = tuple(name for name, entry in zoo.MODELS.items() if entry.kind != "embedding")
 
 F16 = KvPair("f16", "f16")
 
@@ -44,6 +46,14 @@ def room(*devices_gib: float, ram_gib: float | None = None, cuda: bool = True) -
 def table_of(zoo_header: ZooHeader, model: str) -> tuple[Header, ModelTable]:
     header = zoo_header(model)
     return header, model_table(header)
+
+
+def every_step(table: ModelTable) -> Iterator[Step]:
+    """Every placement there is."""
+    experts = [0, *(block + 1 for block in table.expert_blocks)]
+    for layers in range(table.blocks + 2):
+        for moved in experts:
+            yield Step(layers, moved)
 
 
 def better_launches(fitter: Fitter, answer: Answer) -> Iterator[tuple[int, Step]]:

@@ -17,7 +17,17 @@ from models_app.core.planning.question import WINDOW_STEP, Room
 from models_app.core.planning.search import search
 from models_app.core.planning.weight_placement import split_units
 from models_app.core.units import GIB
-from tests.core.search_cases import F16, MIXTURES, MODELS, better_launches, question, room, table_of
+from tests.core.search_cases import (
+    CHAT_MODELS,
+    F16,
+    MIXTURES,
+    MODELS,
+    better_launches,
+    every_step,
+    question,
+    room,
+    table_of,
+)
 
 Q8 = KvPair("q8_0", "q8_0")
 relaxed = settings(
@@ -186,7 +196,7 @@ class TestProperties:
 def optimal(zoo_header, seed: int) -> list[str]:
     """What a brute force finds that fits and is better, with the type of the cache fixed."""
     chance = random.Random(seed)
-    header, table = table_of(zoo_header, chance.choice(MODELS))
+    header, table = table_of(zoo_header, chance.choice(CHAT_MODELS))
     most = min(90.0, header.file_size_bytes / GIB * 1.3)
     devices = [chance.uniform(1, max(2, most))]
     if chance.random() < 0.2:
@@ -194,9 +204,14 @@ def optimal(zoo_header, seed: int) -> list[str]:
     asked = question(header, table, kv_pairs=(chance.choice(usable_pairs(table, True)),))
     limits = room(*devices, cuda=chance.random() < 0.6)
     answer = search(table, asked, limits)
-    if not answer.fits:
-        return []
     fitter = Fitter(table, asked, limits)
+    if not answer.fits:
+        least = min(WINDOW_STEP, asked.top_tokens)
+        return [
+            f"{header.path}: {devices} holds {least} with {step}, but the answer does not fit"
+            for step in every_step(table)
+            if fitter.trial(least, answer.pair, step).fits
+        ]
     return [
         f"{header.path}: {devices} {answer.placement.ctx_tokens} {answer.step} < {ctx} {step}"
         for ctx, step in better_launches(fitter, answer)
