@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from models_app.core.catalog import Header
@@ -55,6 +55,7 @@ class TestSignals:
     def test_shapes(self, shapes: dict[str, tuple[int, ...]], signal: Signal | None) -> None:
         assert classify_shapes(shapes) == signal
 
+    @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
     @given(
         st.dictionaries(
             st.sampled_from(["decoder.conv_in.weight", "conv1.weight", "dec_in_proj.weight", T5_TENSOR]),
