@@ -22,6 +22,7 @@ class OsFamily(models.TextChoices):
 class Dialect(models.TextChoices):
     QUARTERMASTER = "quartermaster", "Quartermaster router"
     LLAMA_SWAP = "llama-swap", "llama-swap"
+    LLAMA_SERVER = "llama-server", "llama-server (router mode)"
 
 
 class Host(models.Model):

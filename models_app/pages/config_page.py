@@ -9,6 +9,7 @@ from typing import Any
 from django.urls import reverse
 
 from gpus_app.models import Dialect, Host
+from models_app.core.export.dialects import DIALECTS
 from models_app.models import Revision
 from quartermaster_site.figures import counted, size
 
@@ -22,7 +23,7 @@ SEVERITIES = {
 }
 """Severity of a finding -> tone, icon, word."""
 
-FILE_NAMES = {Dialect.LLAMA_SWAP.value: "config.yaml", Dialect.QUARTERMASTER.value: "config.yaml"}
+FILE_NAMES = {dialect.slug: dialect.file_name for dialect in DIALECTS}
 
 
 @dataclass(frozen=True, slots=True)

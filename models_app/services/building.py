@@ -19,6 +19,7 @@ from models_app.core import catalog
 from models_app.core.discovery.inventory import Inventory
 from models_app.core.discovery.names import sort_key
 from models_app.core.export.findings import CheckFinding, blocks
+from models_app.core.export.llama_swap import Options
 from models_app.core.export.stamp import HEADER_LINES, body_of, sha256_of, stamped
 from models_app.core.generate import Generated, generate
 from models_app.models import Finding, Revision, Row, StoredPlan
@@ -81,6 +82,7 @@ def _generate(host: Host, rows: Sequence[Row], facts: HostFacts, planner: HostPl
         budget=facts.budget,
         same_path=facts.same_path,
         dialect=host.publish_dialect,
+        options=Options(file_name=host.publish_path),
         on_row=on_row,
     )
 

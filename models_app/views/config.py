@@ -100,8 +100,9 @@ def config_target(request: Request, slug: str) -> HttpResponse:
 def config_download(request: Request, slug: str, number: int) -> HttpResponse:
     host = get_host(slug)
     revision = selectors.get_revision(host, number)
-    response = HttpResponse(revision.text, content_type="application/yaml; charset=utf-8")
     name = config_view(host, revision).file_name
+    kind = "application/yaml" if name.endswith(".yaml") else "text/plain"
+    response = HttpResponse(revision.text, content_type=f"{kind}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 

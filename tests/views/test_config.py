@@ -9,6 +9,7 @@ from typing import Any
 from django.test import Client
 
 from gpus_app.models import Host
+from models_app.core.export.stamp import Stamp, read_stamp
 from models_app.models import Revision
 from quartermaster_site.jobs.models import Job
 from tests.views.conftest import run
@@ -68,6 +69,23 @@ def test_choosing_the_router_makes_the_text_anew(
     )
     html = admin.get("/config/local/").content.decode()
     assert "Valid for Quartermaster router" in html
+
+
+def test_llama_servers_own_router_gets_its_presets(
+    scanned: Host, admin: Client, django_capture_on_commit_callbacks: Any
+) -> None:
+    sent = {"path": "/srv/models.ini", "dialect": "llama-server"}
+    run(django_capture_on_commit_callbacks, lambda: admin.post("/config/local/target/", sent))
+    revision = Revision.objects.order_by("number").last()
+    assert revision is not None
+    assert "; RUN: llama-server --models-preset /srv/models.ini --models-max" in revision.text
+    assert read_stamp(revision.text) == Stamp("local", revision.number, revision.body_sha256, intact=True)
+    html = admin.get("/config/local/").content.decode()
+    assert "Valid for llama-server (router mode)" in html
+    answer = admin.get(f"/config/local/{revision.number}/download/")
+    assert answer["Content-Disposition"] == 'attachment; filename="models.ini"'
+    assert answer["Content-Type"].startswith("text/plain")
+    assert "GET /models?reload=1" in admin.get(f"/config/local/{revision.number}/write/").content.decode()
     assert "Revision 2" in html
     assert "Revision 1" in html
     assert "llama-swap" in admin.get("/config/local/?revision=1").content.decode()
