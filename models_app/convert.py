@@ -31,7 +31,8 @@ from models_app.core.settings import (
 )
 from models_app.core.state.overrides import merge_overrides
 
-SETTING_SECTIONS = ("memory", "gpu")
+VARIANT_SECTION = "variants"
+SETTING_SECTIONS = ("memory", "gpu", VARIANT_SECTION)
 ENCODER_SECTION = "encoders"
 """The host's pins of component files, by the keys of discovery.md 11.7."""
 

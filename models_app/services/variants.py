@@ -86,7 +86,7 @@ def save_variant(
 ) -> StoredVariant:
     """Store the values of a form by key. Raises Refused, or EditConflict when somebody saved meanwhile."""
     require(actor.user, Level.EDIT)
-    _check_values(values)
+    check_variant_values(values)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=row.host_id)
         held = get_variant(row, variant.pk)
@@ -184,20 +184,25 @@ def _tunes_the_twin(name: str) -> bool:
 
 
 def _check_name(row: Row, current: Pinned, name: str, but: str = "") -> None:
-    problem = ""
-    others = {variant.name.lower() for variant in current.override.variants} - {but.lower()}
-    slugs = {slugify(other) for other in others}
-    if not _NAME.fullmatch(name) or not slugify(name):
-        problem = "Name: 1 to 40 letters, digits, dots, dashes or underscores, such as long-context."
-    elif name.lower() in others or slugify(name) in slugs:
-        problem = f"Name: this model has a variant {name} already; choose another name."
-    elif _tunes_the_twin(name) and not (convert.core_row(row).mmproj_path or current.override.mmproj_file):
-        problem = "Name: vision tunes the entry that loads a projector, and this model has none; choose another name."
+    problem = name_problem(name, {variant.name for variant in current.override.variants} - {but})
+    has_projector = bool(convert.core_row(row).mmproj_path or current.override.mmproj_file)
+    if not problem and _tunes_the_twin(name) and not has_projector:
+        problem = "Name: vision tunes the entry that loads a projector; this model has none. Choose another name."
     if problem:
         raise Refused(problem, fields={"name": problem})
 
 
-def _check_values(values: Mapping[str, Any]) -> None:
+def name_problem(name: str, others: Collection[str]) -> str:
+    """Why a name cannot be one more beside these, "" when it can."""
+    if not _NAME.fullmatch(name) or not slugify(name):
+        return "Name: 1 to 40 letters, digits, dots, dashes or underscores, such as long-context."
+    if slugify(name) in {slugify(other) for other in others}:
+        return f"Name: there is a variant {name} already; choose another name."
+    return ""
+
+
+def check_variant_values(values: Mapping[str, Any]) -> None:
+    """Raises Refused where a key is not one of a variant's, or a value is not acceptable."""
     unknown = sorted(set(values) - set(EDITABLE_ON_VARIANT))
     if unknown:
         raise Refused(f"A variant has no setting {unknown[0]}.")

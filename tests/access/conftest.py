@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpus_app.models import Host
+from gpus_app.models import Host, HostSetting
 from models_app.models import Change, Component, Finding, HeaderFacts, Override, Revision, Root, Row, StoredPlan
 from quartermaster_site.jobs.models import Job
 
@@ -70,6 +70,7 @@ def installation(host, root):
     finding = Finding.objects.create(host=host, row=row, kind="not-servable", path=row.path, text="no engine")
     vae = Component.objects.create(host=host, path="/models/ae.safetensors", role="vae", family="flux")
     override = Override.objects.create(host=host, match=row.path, fields={"temp": 0.5}, version=1)
+    HostSetting.objects.create(host=host, section="variants", values={"defaultVariants": [{"name": "all"}]}, version=1)
     variant = override.variants.create(name="fast", fields={"temp": 0.1}, version=1)
     change = Change.objects.create(
         host=host, match=row.path, action="save", changes={"temp": [None, 0.7]}, after={"temp": 0.7}, version=1

@@ -1,0 +1,192 @@
+"""Variants that all chat models of a host share (web.md 5.6). They are one section of the host's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from gpus_app.models import Host, HostSetting
+from gpus_app.services import request_plan
+from models_app import convert
+from models_app.core.catalog import Plan
+from models_app.core.discovery.enhancers import enhancer_name
+from models_app.core.discovery.names import slugify
+from models_app.core.launch.ownership import clear_owned_by_text
+from models_app.core.settings import Override, variant_from_mapping
+from models_app.models import Row
+from models_app.services.editing import ARGUMENT_KEYS, changes_of
+from models_app.services.planning import HostFacts, host_facts, preview_plan, stored_override
+from models_app.services.variants import MOST_VARIANTS, check_variant_values, name_problem
+from quartermaster_site.access.audit import Actor, record
+from quartermaster_site.access.permissions import Level, require, require_arguments
+from quartermaster_site.errors import EditConflict, NotFound, Refused
+
+KEY = "defaultVariants"
+MOST_PLANNED = 200
+"""Models that an impact is worked out for at once."""
+_WORST = ("over", "unknown", "spills", "fits")
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Which models a fleet variant concerns: those that get it, and those with one of their own of that name."""
+
+    models: int
+    overridden: int
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """What a change would do: entries that are new, gone or changed, of how many planned, and the worst verdict."""
+
+    changed: int
+    planned: int
+    left_out: int
+    worst: str
+
+
+def fleet_section(host: Host) -> HostSetting:
+    """The stored section; an unsaved one of version 0 where nobody saved it yet."""
+    row = HostSetting.objects.filter(host=host, section=convert.VARIANT_SECTION).select_related("changed_by").first()
+    return row or HostSetting(host=host, section=convert.VARIANT_SECTION)
+
+
+def fleet_fields(section: HostSetting, name: str) -> Fields:
+    """The set fields of one fleet variant; NotFound."""
+    found = next((item for item in _listed(section) if item["name"].lower() == name.lower()), None)
+    if found is None:
+        raise NotFound("There is no such shared variant.")
+    return {key: value for key, value in found.items() if key != "name"}
+
+
+def add_fleet_variant(*, host: Host, name: str, actor: Actor) -> None:
+    """A new one without fields: a second entry of every chat model, which launches in the same way."""
+
+    def added(items: list[Fields]) -> list[Fields]:
+        problem = name_problem(name, [item["name"] for item in items])
+        if not problem and len(items) >= MOST_VARIANTS:
+            problem = f"Name: a host may have {MOST_VARIANTS} shared variants."
+        if problem:
+            raise Refused(problem, fields={"name": problem})
+        return [*items, {"name": name}]
+
+    _change(host, actor, "add", name, added)
+
+
+def save_fleet_variant(*, host: Host, name: str, values: Mapping[str, Any], version: int, actor: Actor) -> bool:
+    """Store the values of a form; whether anything changed. Raises Refused, or EditConflict on another version."""
+    check_variant_values(values)
+    fields = stored_fields(values)
+
+    def saved(items: list[Fields]) -> list[Fields]:
+        return [{"name": item["name"], **fields} if item["name"].lower() == name.lower() else item for item in items]
+
+    return _change(host, actor, "save", name, saved, version)
+
+
+def delete_fleet_variant(*, host: Host, name: str, actor: Actor) -> None:
+    """Its entries go with the next plan; models' own variants of that name stay."""
+
+    def without(items: list[Fields]) -> list[Fields]:
+        return [item for item in items if item["name"].lower() != name.lower()]
+
+    _change(host, actor, "delete", name, without)
+
+
+def stored_fields(values: Mapping[str, Any]) -> Fields:
+    """What is kept of a form: set fields only, none that the variant's own text owns."""
+    override = clear_owned_by_text(Override(variants=(variant_from_mapping(values),)))
+    return convert.variant_fields(override.variants[0])
+
+
+def fleet_reach(host: Host) -> Callable[[str], Reach]:
+    """How many models a shared variant concerns, by its name. Enhancers and other classes get none."""
+    facts = host_facts(host)
+    overrides = [stored_override(facts, row) for row in _receivers(host)]
+
+    def reach(name: str) -> Reach:
+        own = sum(any(item.name.lower() == name.lower() for item in override.variants) for override in overrides)
+        return Reach(len(overrides) - own, own)
+
+    return reach
+
+
+def fleet_impact(host: Host, name: str, values: Mapping[str, Any]) -> Impact:
+    """What saving these values would change, planned model by model; nothing is stored."""
+    facts = host_facts(host)
+    variant = replace(variant_from_mapping(stored_fields(values)), name=name)
+    others = [item for item in facts.settings.default_variants if item.name.lower() != name.lower()]
+    after = replace(facts, settings=replace(facts.settings, default_variants=(*others, variant)))
+    rows = _receivers(host)
+    changed, verdicts = 0, set()
+    for row in rows[:MOST_PLANNED]:
+        before, then = _entry(row, facts, name), _entry(row, after, name)
+        changed += (before.argv if before else None) != (then.argv if then else None)
+        verdicts |= {then.verdict} if then else set()
+    worst = next((verdict for verdict in _WORST if verdict in verdicts), "")
+    return Impact(changed, min(len(rows), MOST_PLANNED), max(0, len(rows) - MOST_PLANNED), worst)
+
+
+def _entry(row: Row, facts: HostFacts, name: str) -> Plan | None:
+    wanted = f"{row.served_id}-{slugify(name)}"
+    plans = preview_plan(row=row, facts=facts).plans
+    return next((plan for plan in plans if plan.profile_id == wanted), None)
+
+
+def _receivers(host: Host) -> list[Row]:
+    present = Row.objects.filter(host=host, model_class="llm").exclude(state=Row.State.MISSING)
+    return [row for row in present.select_related("host") if enhancer_name(row.served_id) is None]
+
+
+def _listed(section: HostSetting) -> list[Fields]:
+    return list(section.values.get(KEY, []))
+
+
+def _change(
+    host: Host,
+    actor: Actor,
+    action: str,
+    name: str,
+    change: Callable[[list[Fields]], list[Fields]],
+    version: int | None = None,
+) -> bool:
+    require(actor.user, Level.EDIT)
+    with transaction.atomic():
+        Host.objects.select_for_update().get(pk=host.pk)
+        held = fleet_section(host)
+        before = _listed(held)
+        after = change(before)
+        if after == before:
+            return False
+        if version is not None and version != held.version:
+            raise _conflict(held, name)
+        differing = changes_of(_of(before, name), _of(after, name))
+        if differing.keys() & ARGUMENT_KEYS:
+            require_arguments(actor.user)
+        held.values, held.version = {KEY: after}, held.version + 1
+        held.changed_by, held.changed_at = actor.user, timezone.now()
+        held.save()
+        label = f"{host.name}: {name}"
+        record(actor, f"fleet-variant.{action}", subject=held, label=label, host_slug=host.slug, changes=differing)
+        request_plan(host=host, actor=actor)
+    return True
+
+
+def _of(items: list[Fields], name: str) -> Fields:
+    return next((item for item in items if item["name"].lower() == name.lower()), {})
+
+
+def _conflict(held: HostSetting, name: str) -> EditConflict:
+    who = str(held.changed_by or "Somebody")
+    return EditConflict(
+        f"{who} saved the shared variants meanwhile.",
+        saved=fleet_fields(held, name),
+        version=held.version,
+        by=who,
+        at=held.changed_at,
+    )

@@ -1,0 +1,140 @@
+"""Variants that all chat models of a host share: the list, the form of one, what a change would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from gpus_app.models import Host
+from gpus_app.selectors import get_host
+from models_app import convert
+from models_app.core.discovery.names import slugify
+from models_app.core.fields.groups import variant_fields
+from models_app.core.state.checks import Limits
+from models_app.core.state.variants import VISION
+from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
+from models_app.pages.editor_conflict import EditorConflict, editor_conflict
+from models_app.pages.editor_page import Facts, control_groups
+from models_app.services import fleet_variants as fleet
+from models_app.views.hosts import host_context
+from models_app.views.model_edit import SAVED, UNCHANGED
+from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require
+from quartermaster_site.errors import EditConflict, Refused
+from quartermaster_site.http import Request, go_to, page
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.VIEW)
+def fleet_list(request: Request, slug: str) -> HttpResponse:
+    """All shared variants of a host; a POST adds one."""
+    host = get_host(slug)
+    name, problem = "", ""
+    if request.method == "POST":
+        require(request.user, Level.EDIT)
+        name = request.POST.get("name", "").strip()
+        try:
+            fleet.add_fleet_variant(host=host, name=name, actor=actor_of(request))
+        except Refused as error:
+            problem = error.fields.get("name", str(error))
+        else:
+            messages.success(request, f"The shared variant {name} is added. Set here what is different about it.")
+            return go_to(request, reverse("models:fleet-edit", args=[slug, name]))
+    reach = fleet.fleet_reach(host)
+    items = convert.core_settings(host).default_variants
+    context = host_context(request, host) | {
+        "items": [(item.name, len(convert.variant_fields(item)), reach(item.name)) for item in items],
+        "name": name,
+        "problem": problem,
+        "may_edit": may(request.user, Level.EDIT),
+    }
+    return page(request, "hosts/fleet_list.html", context, status=422 if problem else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.VIEW)
+def fleet_edit(request: Request, slug: str, name: str) -> HttpResponse:
+    """The form of one shared variant. `intent=impact` shows what saving would do, otherwise a POST saves."""
+    host = get_host(slug)
+    if request.method != "POST":
+        return _page(request, host, name, _form(request, host, name))
+    form = _form(request, host, name, request.POST)
+    if form.errors:
+        return _page(request, host, name, form, status=422)
+    if request.POST.get("intent") == "impact" or request.POST.get("reset") or request.POST.get("reset-group"):
+        return _page(request, host, name, form, impact=fleet.fleet_impact(host, name, _values(host, name, form)))
+    require(request.user, Level.EDIT)
+    try:
+        changed = fleet.save_fleet_variant(
+            host=host, name=name, values=_values(host, name, form), version=form.version, actor=actor_of(request)
+        )
+    except Refused as error:
+        return _page(request, host, name, form.with_refusal(error.fields), status=422)
+    except EditConflict as error:
+        conflict = editor_conflict(form, error, None)
+        return _page(request, host, name, form.with_version(error.version), status=409, conflict=conflict)
+    messages.success(request, SAVED if changed else UNCHANGED)
+    return go_to(request, reverse("models:fleet-edit", args=[slug, name]))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.EDIT)
+def fleet_delete(request: Request, slug: str, name: str) -> HttpResponse:
+    """Asks first: GET is the question, POST the answer."""
+    host = get_host(slug)
+    if request.method == "POST":
+        fleet.delete_fleet_variant(host=host, name=name, actor=actor_of(request))
+        messages.success(request, f"The shared variant {name} is deleted.")
+        return go_to(request, reverse("models:fleet-list", args=[slug]))
+    context = {"host": host, "name": name, "reach": fleet.fleet_reach(host)(name), "suffix": slugify(name)}
+    fleet.fleet_fields(fleet.fleet_section(host), name)
+    return page(request, "hosts/fleet_delete.html", context)
+
+
+def _form(request: Request, host: Host, name: str, posted: Mapping[str, str] | None = None) -> EditorForm:
+    section = fleet.fleet_section(host)
+    fields = variant_fields("llm", "llama", vision=name.lower() == VISION, arguments=may_write_arguments(request.user))
+    stored = fleet.fleet_fields(section, name)
+    return EditorForm(
+        fields=fields,
+        limits=Limits(device_count=host.devices.count()),
+        stored=stored,
+        version=section.version if posted is None else posted_version(posted),
+        typed=stored_texts(fields, stored) if posted is None else posted_texts(fields, posted, stored, on_variant=True),
+        on_variant=True,
+    )
+
+
+def _values(host: Host, name: str, form: EditorForm) -> dict[str, object]:
+    """All values to store: fields that the form does not show to this person stay."""
+    stored = fleet.fleet_fields(fleet.fleet_section(host), name)
+    return {**stored, **form.values}
+
+
+def _page(
+    request: Request,
+    host: Host,
+    name: str,
+    form: EditorForm,
+    *,
+    status: int = 200,
+    conflict: EditorConflict | None = None,
+    impact: fleet.Impact | None = None,
+) -> HttpResponse:
+    facts = Facts(settings=convert.core_settings(host), source=f"variant {name}")
+    context = host_context(request, host) | {
+        "name": name,
+        "suffix": slugify(name),
+        "form": form,
+        "groups": control_groups(form, facts),
+        "reach": fleet.fleet_reach(host)(name),
+        "conflict": conflict,
+        "impact": impact,
+        "may_edit": may(request.user, Level.EDIT),
+        "preview_url": request.path,
+    }
+    return page(request, "hosts/fleet_edit.html", context, status=status)

@@ -1,0 +1,95 @@
+"""Variants that all chat models of a host share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from django.test import Client
+
+from gpus_app.models import Host, HostSetting
+from models_app.core.launch.tokens import split_command
+from models_app.models import Override, Revision, Row
+from quartermaster_site.access.models import AuditEntry
+from tests.views.conftest import run
+
+
+@pytest.fixture
+def editor(as_role: Callable[[str], Client]) -> Client:
+    return as_role("editor")
+
+
+@pytest.fixture
+def post(editor: Client, scanned: Host, django_capture_on_commit_callbacks: Any) -> Callable[..., Any]:
+    """`post("fast/", ctx="8k")` below the address of the host's shared variants."""
+
+    def send(path: str = "", client: Client = editor, **data: str) -> Any:
+        address = f"/fleet-variants/{scanned.slug}/{path}"
+        return run(django_capture_on_commit_callbacks, lambda: client.post(address, data))
+
+    return send
+
+
+def _text(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
+
+
+def _entries() -> dict[str, Any]:
+    revision = Revision.objects.order_by("-number").first()
+    assert revision is not None
+    models: dict[str, Any] = yaml.safe_load(revision.text)["models"]
+    return models
+
+
+def test_every_chat_model_gets_it_and_its_own_wins(editor: Client, post: Any, row_named: Callable[[str], Row]) -> None:
+    row = row_named("qwen3-8b")
+    own = Override.objects.create(host=row.host, match=row.path, version=1)
+    own.variants.create(name="FAST", fields={"ctx": 4096}, version=1)
+    assert post(name="fast").status_code == 302
+    assert post("fast/", version="1", ctx="8k", parallel="2").status_code == 302
+    entries = {name: entry for name, entry in _entries().items() if name.endswith("-fast")}
+    assert len(entries) == 3, "the embedding model gets none"
+    windows = {name: split_command(entry["cmd"]) for name, entry in entries.items()}
+    for name, words in windows.items():
+        assert words[words.index("-c") + 1] == ("4096" if name.startswith("qwen3-8b") else "16384")
+    page = _text(editor.get(f"/fleet-variants/{row.host.slug}/").content.decode())
+    assert re.search(r"fast 2 2 1 Edit", page)
+    assert post("fast/delete/").status_code == 302
+    assert [name for name in _entries() if name.endswith("-fast")] == [f"{row.served_id}-fast"]
+
+
+def test_the_impact_is_planned_and_stores_nothing(as_role: Any, post: Any, scanned: Host) -> None:
+    post(name="fast")
+    before = HostSetting.objects.get(section="variants").values
+    answer = post("fast/", client=as_role("viewer"), version="1", ctx="8k", intent="impact")
+    text = _text(answer.content.decode())
+    assert answer.status_code == 200
+    assert "3 entries would change" in text
+    assert "All fit" in text or "keeps parts in RAM" in text
+    assert HostSetting.objects.get(section="variants").values == before
+    assert post("fast/", client=as_role("operator"), version="1", ctx="8k").status_code == 403
+
+
+def test_bad_values_and_names_are_named(post: Any) -> None:
+    post(name="fast")
+    answer = post("fast/", version="1", ub="x")
+    assert answer.status_code == 422
+    assert "You typed “x”" in answer.content.decode()
+    for name in ("", "a b", "FAST", ".."):
+        assert post(name=name).status_code == 422
+    assert post("other/", version="1").status_code == 404
+
+
+def test_two_people_and_untouched_forms(as_role: Any, post: Any) -> None:
+    post(name="fast")
+    post("fast/", version="1", ctx="8k")
+    entries = AuditEntry.objects.count()
+    assert post("fast/", version="1", ctx="8192").status_code == 302
+    assert AuditEntry.objects.count() == entries
+    answer = post("fast/", client=as_role("admin"), version="1", ctx="16k")
+    assert answer.status_code == 409
+    assert re.search(r"Context\s+16384\s+8192", _text(answer.content.decode()))
+    assert post("fast/", client=as_role("operator"), version="2", ctx="4k").status_code == 403
