@@ -53,6 +53,20 @@ def test_what_if(plain: Page, library: str) -> None:
     expect(plain.get_by_label("Context", exact=True)).to_have_value("8k")
 
 
+def test_what_fits(plain: Page, library: str) -> None:
+    plain.goto(f"{library}/hosts/atlas/fits/")
+    plain.get_by_role("searchbox").fill("qwen3")
+    plain.get_by_role("button", name="Apply").click()
+    expect(plain.locator("tbody tr")).to_have_count(2)
+    plain.get_by_role("link", name="32k").click()
+    expect(plain.locator("tbody tr").first).to_contain_text("qwen3-0.6b")
+    plain.get_by_role("link", name="32k").click()
+    expect(plain.locator("tbody tr").first).to_contain_text("qwen3-8b")
+    plain.locator("tbody tr").first.get_by_role("link", name="16,384 tokens").click()
+    expect(plain.get_by_label("Context", exact=True)).to_have_value("16384")
+    expect(plain.locator("#plan")).to_contain_text("context 16,384")
+
+
 def test_settings_scan_and_config(plain: Page, library: str) -> None:
     plain.goto(f"{library}/hosts/atlas/settings/memory/")
     plain.get_by_label("VRAM target").fill("20")
