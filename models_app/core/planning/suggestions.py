@@ -82,7 +82,9 @@ def _window_that_fits(planned: PlannedLaunch, fitter: Fitter) -> str:
 def _longest_that_fits(planned: PlannedLaunch, fitter: Fitter, pair: KvPair) -> int:
     """In steps, below the window as planned; 0 when none fits."""
     ladder = _ladder(planned, fitter)
-    low, high = 0, (planned.answer.placement.ctx_tokens - 1) // WINDOW_STEP
+    low, high = 1, (planned.answer.placement.ctx_tokens - 1) // WINDOW_STEP
+    if high < low or not _fits_at(planned, fitter, WINDOW_STEP, pair, ladder):
+        return 0
     while low < high:
         middle = (low + high + 1) // 2
         if _fits_at(planned, fitter, middle * WINDOW_STEP, pair, ladder):
