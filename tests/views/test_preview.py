@@ -233,10 +233,8 @@ def test_a_plan_that_cannot_be_judged_has_a_sentence_for_a_curve(
     scanned: Host, viewer: Client, row_named: Named
 ) -> None:
     row = row_named("qwen3-8b")
-    assert row.header is not None
-    row.header.facts = {**row.header.facts, "block_count": 0}
-    row.header.mtime_ns += 1
-    row.header.save()
+    Device.objects.create(host=scanned, index=1, name="RTX 3060", total_bytes=12 << 30, free_bytes=11 << 30)
+    Override.objects.create(host=scanned, match=row.path, fields={"tensorSplit": "1,2,3"})
     html = viewer.get(f"/models/{row.pk}/").content.decode()
     assert "Cannot judge" in html
     assert "No curve: this plan cannot be judged" in html
