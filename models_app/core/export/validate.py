@@ -65,6 +65,11 @@ def validate_text(text: str, dialect: str, rules: str = POSIX) -> list[CheckFind
         tree = load.load(text)
     except load.LoadError as error:
         return [finding("V-01", BLOCK, (), error.line, error.message)]
+    return validate_tree(tree, dialect, rules)
+
+
+def validate_tree(tree: load.Node, dialect: str, rules: str = POSIX) -> list[CheckFinding]:
+    """The same for a text that has been loaded already."""
     checked = CheckedFile(tree, dialect, read_config(dialect, tree.value), rules)
     findings = [item for rule in RULES for item in rule(checked)]
     return sorted(findings, key=lambda item: (item.line, item.rule, item.where))

@@ -10,16 +10,20 @@ from models_app.core.errors import ExportError
 from models_app.core.export import load
 from models_app.core.export.document import Document, structure
 from models_app.core.export.findings import BLOCK, CheckFinding, blocks, finding
-from models_app.core.export.validate import validate_text
+from models_app.core.export.validate import validate_tree
 from models_app.core.launch.macros import PORT
 
 
 def verify(document: Document, text: str) -> list[CheckFinding]:
     """All findings of a rendered document: the file's own rules, and that it reads back as it was meant."""
-    findings = validate_text(text, document.dialect)
+    try:
+        tree = load.load(text)
+    except load.LoadError as error:
+        return [finding("V-01", BLOCK, (), error.line, error.message)]
+    findings = validate_tree(tree, document.dialect)
     if blocks(item for item in findings if item.rule == "V-01"):
         return findings
-    return [*findings, *_difference(structure(document), load.load(text).value), *_ports(document)]
+    return [*findings, *_difference(structure(document), tree.value), *_ports(document)]
 
 
 def require_valid(findings: list[CheckFinding]) -> None:
