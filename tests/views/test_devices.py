@@ -6,6 +6,10 @@ import pytest
 
 from gpus_app.models import Device, HostSetting
 from gpus_app.selectors import get_host, host_budget
+from models_app import services
+from models_app.models import Revision, Root
+from quartermaster_site.access.audit import Actor
+from tests.views.conftest import run
 
 PATH = "/hosts/local/settings/gpu/"
 GIB = 1 << 30
@@ -20,8 +24,9 @@ def cards(gpu_host):
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_sent(monkeypatch):
-    monkeypatch.setattr("quartermaster_site.jobs.dispatch.send", lambda *args, **kwargs: None)
+def _nothing_is_sent(request, monkeypatch):
+    if "shelf" not in request.fixturenames:
+        monkeypatch.setattr("quartermaster_site.jobs.dispatch.send", lambda *args, **kwargs: None)
 
 
 def sent(**values):
@@ -87,3 +92,14 @@ def test_without_a_gpu_the_form_is_there(viewer, host):
     content = viewer.get(PATH).content.decode()
     assert "No GPU seen" in content
     assert "needs the role editor" in content
+
+
+def test_the_written_entries_hide_a_card_that_does_not_count(gpu_host, shelf, django_capture_on_commit_callbacks):
+    """The display card beside it would get layers else: llama-server shares them among all cards that it sees."""
+    Device.objects.filter(index=0).update(index=1)
+    Device.objects.create(host=gpu_host, index=0, name="T400", vendor="nvidia", total_bytes=2 * GIB, free_bytes=GIB)
+    Root.objects.create(host=gpu_host, path=str(shelf))
+    run(django_capture_on_commit_callbacks, lambda: services.start_scan(host=get_host("local"), actor=Actor()))
+    text = Revision.objects.latest("pk").text
+    assert "CUDA_VISIBLE_DEVICES=1" in text
+    assert "CUDA_DEVICE_ORDER=PCI_BUS_ID" in text
