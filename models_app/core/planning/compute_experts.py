@@ -76,7 +76,10 @@ def experts_on_host(run: Launched, masks: int) -> int:
         # The product finds room beside the input, and the results take the place of gate and up.
         return 2 * e + masks + max(2 * rows, routed)
     if free >= 3 * rows:
-        return 2 * e + masks + (routed if routed > max(2 * rows, free - 3 * rows) else 0)
+        # Beside all three, the results fit only into much more; they leave bit by bit, so that a longer context never
+        # seems to need less.
+        spare = max(0, free - 3 * rows - routed)
+        return 2 * e + masks + (max(0, routed - spare) if routed > 2 * rows else 0)
     reused = min(2, free // rows) if rows else 0
     tail = routed if routed > max(free, (2 - reused) * rows) else 0
     beside = 5 * e if table.rules.parallel_blocks else 0
