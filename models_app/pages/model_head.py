@@ -102,6 +102,8 @@ def model_notes(detail: ModelDetail) -> list[Note]:
         notes.append(Note("bad", f"The header cannot be used: {detail.header_error}."))
     elif not row.model_class:
         notes.append(Note("", f"Not served: {row.class_reason or 'this kind of file is not a model by itself'}."))
+    if detail.override and detail.override.fields.get("skip"):
+        notes.append(Note("warn", "Set to be skipped: the plan is shown, but the config has no entry for this model."))
     said = ("header-unreadable",) if detail.header_error else ()
     notes += [Note("warn", item.text) for item in detail.findings if item.level != "info" and item.kind not in said]
     return notes

@@ -116,7 +116,7 @@ def _unplanned(row: Row, reason: str) -> catalog.Plan:
         verdict="unplanned",
         placement=None,
         projection=None,
-        skip_reason=reason or "not served",
+        skip_reason=reason or "set to be skipped",
     )
 
 

@@ -42,12 +42,13 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What a change would do: entries that are new, gone or changed, of how many planned, and the worst verdict."""
+    """What a change would do: entries new or changed, of how many planned; the worst verdict and whose it is."""
 
     changed: int
     planned: int
     left_out: int
     worst: str
+    worst_id: str = ""
 
 
 def fleet_section(host: Host) -> HostSetting:
@@ -123,13 +124,16 @@ def fleet_impact(host: Host, name: str, values: Mapping[str, Any]) -> Impact:
     others = [item for item in facts.settings.default_variants if item.name.lower() != name.lower()]
     after = replace(facts, settings=replace(facts.settings, default_variants=(*others, variant)))
     rows = _receivers(host)
-    changed, verdicts = 0, set()
+    changed = 0
+    verdicts: dict[str, str] = {}
     for row in rows[:MOST_PLANNED]:
         before, then = _entry(row, facts, name), _entry(row, after, name)
         changed += (before.argv if before else None) != (then.argv if then else None)
-        verdicts |= {then.verdict} if then else set()
+        if then:
+            verdicts.setdefault(then.verdict, then.profile_id)
     worst = next((verdict for verdict in _WORST if verdict in verdicts), "")
-    return Impact(changed, min(len(rows), MOST_PLANNED), max(0, len(rows) - MOST_PLANNED), worst)
+    planned = min(len(rows), MOST_PLANNED)
+    return Impact(changed, planned, len(rows) - planned, worst, verdicts.get(worst, ""))
 
 
 def _entry(row: Row, facts: HostFacts, name: str) -> Plan | None:

@@ -213,3 +213,12 @@ def test_a_pattern_shows_as_the_source(editor: Client, row: Row, host: Host, sav
     assert "pattern *qwen3*" in _control(html, "ctx")
     save(ctx="8192", threads="4")
     assert Override.objects.get(match=row.path).fields == {"ctx": 8192, "threads": 4}
+
+
+def test_a_skipped_model_says_so_and_has_no_entry(editor: Client, row: Row, save: Any) -> None:
+    from models_app.models import Revision, StoredPlan
+
+    save(skip="on")
+    assert "Set to be skipped" in editor.get(f"/models/{row.pk}/").content.decode()
+    assert f'"{row.served_id}"' not in Revision.objects.order_by("-number")[0].text
+    assert StoredPlan.objects.get(row=row).skip_reason == "set to be skipped"
