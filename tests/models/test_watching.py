@@ -74,6 +74,14 @@ def test_a_look_that_finds_nothing_leaves_no_job(scanned, beat):
     assert Job.objects.count() == before
 
 
+def test_heartbeats_cost_nearly_nothing(scanned, beat, django_assert_max_num_queries):
+    beat()
+    with django_assert_max_num_queries(9):  # four of them are the test's own
+        beat(5)
+    with django_assert_max_num_queries(18):
+        beat(30)
+
+
 def test_a_new_file_is_scanned(scanned, folder, beat):
     beat()
     add_model(folder)
