@@ -175,9 +175,10 @@ def test_too_many_previews_are_told_to_wait(
     assert _preview(viewer, row)["Retry-After"] == "1"
 
 
-def test_a_class_that_is_not_planned_yet_says_so(scanned: Host, viewer: Client, row_named: Named) -> None:
+def test_a_class_without_a_window_has_an_estimate_and_no_form(scanned: Host, viewer: Client, row_named: Named) -> None:
     html = viewer.get(f"/models/{row_named('nomic').pk}/").content.decode()
-    assert "Not planned yet: embedding" in html
+    assert re.search(r"Fits: \d+\.\d of 22\.5 GiB", _text(html))
+    assert "Context against memory" not in html
     assert 'id="edit"' not in html
 
 
