@@ -60,7 +60,7 @@ def _fields(memory: MemorySettings) -> dict[str, forms.Field]:
         "autoVram": forms.BooleanField(
             label="Follow free VRAM",
             required=False,
-            help_text="Caps the target at the most VRAM ever seen free on its devices. A target typed above switches it off.",
+            help_text="Caps the target at the most VRAM ever seen free here. A target typed above switches it off.",
         ),
         "maxRamGB": _size(
             "RAM limit",
