@@ -52,7 +52,10 @@ class HeaderFacts(models.Model):
     size_bytes = models.PositiveBigIntegerField()
     mtime_ns = models.BigIntegerField()
     facts: models.JSONField[Any, Any] = models.JSONField(null=True, blank=True)
-    """`readers.record.header_to_json`; null when the header could not be read."""
+    """`readers.record.header_to_json`; null when the header could never be read, or the file is damaged.
+
+    A file that cannot be opened keeps the facts that were read before, beside the error.
+    """
     parser_version = models.PositiveIntegerField(default=0)
     error_code = models.CharField(max_length=40, blank=True)
     error = models.CharField(max_length=500, blank=True)

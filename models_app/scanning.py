@@ -15,15 +15,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from models_app import records, watching
-from models_app.core.catalog import Finding, Header, WeightTable
+from models_app.core.catalog import FileEntry, Finding, Header, WeightTable
 from models_app.core.components.scan import PROJECTOR_TYPE_KEYS, Survey, survey
 from models_app.core.components.signals import AUDIO_PART, MATTING
 from models_app.core.discovery.inventory import Inventory, discover, reader_of
 from models_app.core.discovery.listing import Listing
 from models_app.core.discovery.roots import Root
-from models_app.core.discovery.selection import HF, Candidate, select
+from models_app.core.discovery.selection import HF, Candidate, Selection, select
+from models_app.core.discovery.vanishing import Vanishing
 from models_app.core.discovery.walk import list_files
-from models_app.core.errors import HeaderError, SourceUnreadable
+from models_app.core.errors import TRANSIENT, HeaderError, SourceUnreadable
 from models_app.core.readers import read_header, read_shard_set
 from models_app.core.readers.cache import PARSER_VERSION, HeaderCache
 from models_app.core.readers.record import header_to_json
@@ -38,8 +39,6 @@ MAX_NOTES = 2000
 _INTERIM_SECONDS = 3.0
 _INTERIM_SHARE = 20
 """Interim results may take a twentieth of the time."""
-_TRANSIENT = ("unreadable", "changed")
-"""Errors that may be gone the next time although the file has not changed."""
 _NO_WEIGHTS = WeightTable()
 
 
@@ -61,7 +60,8 @@ class Scan:
     _sent_rows: dict[str, int] = field(default_factory=dict)
     _interim_at: float = 0.0
     _fingerprint: str = ""
-    _transient: int = 0
+    _vanishing: Vanishing = field(default_factory=lambda: Vanishing(Listing("")))
+    _transient: list[str] = field(default_factory=list)
 
     def run(self, roots: Iterable[Root]) -> dict[str, Any]:
         """The closing result. Raises Cancelled with what is known when somebody asked to stop."""
@@ -77,39 +77,54 @@ class Scan:
         return self._look_inside(listing, wanted)
 
     def _look_inside(self, listing: Listing, wanted: tuple[Root, ...]) -> dict[str, Any]:
+        self._vanishing = Vanishing(listing)
         selection = select(listing)
-        candidates = selection.candidates
         self._interim_at = self.clock() + _INTERIM_SECONDS
+        self._read_all(selection, wanted)
+        self._vanishing.check_roots()
+        if self._vanishing.count:
+            listing = self._vanishing.remaining()
+            self._fingerprint = watching.remember(listing)
+            selection = select(listing)
+        count = len(selection.candidates)
+        self.report.progress("Pairing files", count, count, unit="files")
+        found = survey(selection, reader_of(self.results))
+        self._send_components(found)
+        inventory = self._discover(only_read=False)
+        self._send_findings((*inventory.findings, *found.findings, *_notes(inventory, found)))
+        return self._summary(listing, wanted, inventory)
+
+    def _read_all(self, selection: Selection, wanted: tuple[Root, ...]) -> None:
+        candidates = selection.candidates
         for number, candidate in enumerate(candidates):
             self.report.progress("Reading headers", number, len(candidates), unit="files", current=candidate.path)
-            if self.report.is_cancelled():
-                self._send_headers()
-                inventory = self._discover(listing, only_read=True)
-                raise Cancelled(self._summary(listing, wanted, inventory))
+            self._stop_if_asked(wanted)
             self._read(candidate)
-            self._show_interim(listing)
+            self._show_interim()
         self._send_headers()
         others = [file for file in selection.components if file.path not in self.results]
         for number, file in enumerate(others):
             self.report.progress("Reading components", number, len(others), unit="files", current=file.path)
-            if self.report.is_cancelled():
-                raise Cancelled(self._summary(listing, wanted, self._discover(listing, only_read=True)))
-            self._keep(file.path, read_component(file.path, self.cache))
-        self.report.progress("Pairing files", len(candidates), len(candidates), unit="files")
-        found = survey(selection, reader_of(self.results))
-        self._send_components(found)
-        inventory = self._discover(listing, only_read=False)
-        self._send_findings((*inventory.findings, *found.findings, *_notes(inventory, found)))
-        return self._summary(listing, wanted, inventory)
+            self._stop_if_asked(wanted)
+            if not self._vanishing.holds(file.path):
+                self._keep(file.path, read_component(file.path, self.cache), [file])
+
+    def _stop_if_asked(self, wanted: tuple[Root, ...]) -> None:
+        if self.report.is_cancelled():
+            self._send_headers()
+            raise Cancelled(self._summary(self._vanishing.remaining(), wanted, self._discover(only_read=True)))
 
     def _listed(self, seen: int, folder: str) -> None:
         self.report.progress("Listing files", seen, unit="files", current=folder)
 
     def _read(self, candidate: Candidate) -> None:
+        if self._vanishing.holds(candidate.path):
+            return
         parsed_before = self.cache.parse_count
         result = read_candidate(candidate, self.cache)
         was_parsed = self.cache.parse_count > parsed_before
-        self._keep(candidate.path, result)
+        if not self._keep(candidate.path, result, candidate.parts):
+            return
         stamp = [candidate.size_bytes, candidate.mtime_ns, PARSER_VERSION]
         if isinstance(result, HeaderError):
             self.report.warnings += 1
@@ -120,33 +135,37 @@ class Scan:
         if len(self._unsent) >= HEADERS_PER_BATCH:
             self._send_headers()
 
-    def _keep(self, path: str, result: Header | HeaderError) -> None:
-        """Most of a header is tables and keys that only planning asks for."""
+    def _keep(self, path: str, result: Header | HeaderError, parts: Sequence[FileEntry]) -> bool:
+        """False where the file has gone. Most of a header is tables and keys that only planning asks for."""
         if isinstance(result, HeaderError):
-            self._transient += result.code in _TRANSIENT
+            if result.code in TRANSIENT:
+                if self._vanishing.explains(path, parts):
+                    return False
+                self._transient.append(path)
             self.results[path] = result
-            return
+            return True
         extra = {key: result.extra[key] for key in PROJECTOR_TYPE_KEYS if key in result.extra}
         self.results[path] = replace(result, weights=_NO_WEIGHTS, extra=extra)
+        return True
 
     def _send_headers(self) -> None:
         if self._unsent:
             self.report.batch({"headers": self._unsent})
             self._unsent = []
 
-    def _show_interim(self, listing: Listing) -> None:
+    def _show_interim(self) -> None:
         """Rows appear while the scan still runs, when it takes long enough for somebody to look."""
         started = self.clock()
         if started < self._interim_at:
             return
         self._send_headers()
-        self._discover(listing, only_read=True)
+        self._discover(only_read=True)
         ended = self.clock()
         self._interim_at = ended + max(_INTERIM_SECONDS, _INTERIM_SHARE * (ended - started))
 
-    def _discover(self, listing: Listing, *, only_read: bool) -> Inventory:
+    def _discover(self, *, only_read: bool) -> Inventory:
         """Rows of what has been read, sent as far as they are new or changed. The last time nothing is kept after."""
-        inventory = discover(listing, reader_of(self.results) if only_read else self._hand_over)
+        inventory = discover(self._vanishing.remaining(), reader_of(self.results) if only_read else self._hand_over)
         fresh = [
             row
             for row in inventory.rows
@@ -182,13 +201,13 @@ class Scan:
         unread = set(listing.unread)
         return {
             "roots": [_root_summary(root, listing, unread) for root in roots],
-            "unread": sorted(unread)[:1000],
+            "unread": sorted({*unread, *listing.unread_files, *self._transient})[:1000],
             "files": listing.file_count,
             "seen": listing.seen_count,
             "models": len(inventory.rows),
             "dropped": len(inventory.dropped),
             "fingerprint": self._fingerprint,
-            "transient": self._transient,
+            "transient": len(self._transient) + self._vanishing.count,
         }
 
 
@@ -217,17 +236,27 @@ def _root_summary(root: Root, listing: Listing, unread: set[str]) -> dict[str, A
 
 def read_candidate(candidate: Candidate, cache: HeaderCache | None) -> Header | HeaderError:
     """The header of one candidate. A file that changes while it is read is an error: it will be read again."""
+    result = _header_or_error(candidate, cache)
+    if isinstance(result, HeaderError) and result.code in TRANSIENT:
+        return result
     try:
-        if candidate.kind != HF and len(candidate.parts) > 1:
-            header = read_shard_set([part.path for part in candidate.parts], cache=cache)
-        else:
-            header = read_header(candidate.path, cache=cache)
         _check_unchanged(candidate)
     except HeaderError as error:
         return error
     except (OSError, ValueError) as error:
         return SourceUnreadable("unreadable", f"the file cannot be read: {error}", path=candidate.path)
-    return header
+    return result
+
+
+def _header_or_error(candidate: Candidate, cache: HeaderCache | None) -> Header | HeaderError:
+    try:
+        if candidate.kind != HF and len(candidate.parts) > 1:
+            return read_shard_set([part.path for part in candidate.parts], cache=cache)
+        return read_header(candidate.path, cache=cache)
+    except HeaderError as error:
+        return error
+    except (OSError, ValueError) as error:
+        return SourceUnreadable("unreadable", f"the file cannot be read: {error}", path=candidate.path)
 
 
 def read_component(path: str, cache: HeaderCache | None) -> Header | HeaderError:

@@ -9,7 +9,11 @@ from gpus_app.core.errors import QuartermasterError, UsageError
 if TYPE_CHECKING:
     from models_app.core.catalog import Header
 
+TRANSIENT = ("unreadable", "changed")
+"""Codes of errors that may be gone the next time although the file is as it was: they say nothing about its content."""
+
 __all__ = [
+    "TRANSIENT",
     "ExportError",
     "HeaderError",
     "LaunchError",

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from models_app import records
 from models_app.core import catalog
-from models_app.core.errors import QuartermasterError
+from models_app.core.errors import TRANSIENT, QuartermasterError
 from models_app.core.readers.record import header_from_json
 from models_app.models import Component, Finding, HeaderFacts, Root, Row
 from models_app.services import derived_findings
@@ -30,6 +30,7 @@ MAX_UNREAD = 1000
 _STATE_BATCH = 500
 _ROOT_STATES = {"ok": Root.State.OK, "missing": Root.State.MISSING, "unreadable": Root.State.UNREADABLE}
 _HEADER_FIELDS = ["size_bytes", "mtime_ns", "facts", "parser_version", "error_code", "error", "error_offset", "read_at"]
+_ERROR_FIELDS = ["error_code", "error", "error_offset", "read_at"]
 
 
 def store_scan_batch(*, job: Job, data: dict[str, Any]) -> None:
@@ -50,10 +51,14 @@ def store_scan_batch(*, job: Job, data: dict[str, Any]) -> None:
 
 
 def _store_headers(job: Job, items: list[Any]) -> None:
+    """A file that could not be opened keeps the facts that are known of it, with the size and time of these."""
     rows = {row.path: row for row in (_header_row(job, item) for item in items)}
-    HeaderFacts.objects.bulk_create(
-        rows.values(), update_conflicts=True, unique_fields=["host", "path"], update_fields=_HEADER_FIELDS
-    )
+    closed = [row for row in rows.values() if row.facts is None and row.error_code in TRANSIENT]
+    read = [row for row in rows.values() if row.facts is not None or row.error_code not in TRANSIENT]
+    for found, columns in ((read, _HEADER_FIELDS), (closed, _ERROR_FIELDS)):
+        HeaderFacts.objects.bulk_create(
+            found, update_conflicts=True, unique_fields=["host", "path"], update_fields=columns
+        )
 
 
 def _header_row(job: Job, value: Any) -> HeaderFacts:
@@ -120,12 +125,12 @@ def finish_scan(*, job: Job, data: dict[str, Any], partial: bool) -> dict[str, A
         _note_root(root, report, partial=partial)
     if not partial and not unchanged:
         _forget_findings(job, unread)
-        settle_components(job, lambda path: len(sent) >= MAX_UNREAD or _is_below(path, unread))
+        settle_components(job, lambda path: len(sent) >= MAX_UNREAD or path in unread or _is_below(path, unread))
     if not partial:
         take_listing(job, data)
     seen = Row.objects.filter(host=job.host, last_scan=job)
     return {
-        "models": seen.count(),
+        "models": seen.exclude(state=Row.State.OFFLINE).count(),
         "files": untrusted.integer(data.get("files", 0), "files", 0, 1 << 40),
         "new": seen.filter(first_seen_at__gte=job.created_at).count(),
         "changed": job.result.get("changed", 0),
@@ -160,8 +165,7 @@ def _root_report(value: Any) -> RootReport:
 
 def _judge(job: Job, root: Root, report: RootReport, unread: Collection[str], *, complete: bool) -> tuple[int, int]:
     """Mark the rows of a root that were not met; the numbers that are gone, and that are out of reach, since now."""
-    unseen = Row.objects.filter(root=root).exclude(last_scan=job)
-    gone, away = _split(unseen, report.state, unread, complete=complete)
+    gone, away = _split(job, Row.objects.filter(root=root), report.state, unread, complete=complete)
     return (
         _set_state(gone, Row.State.MISSING, "the file is gone"),
         _set_state(away, Row.State.OFFLINE, report.reason or "its folder could not be read"),
@@ -169,13 +173,20 @@ def _judge(job: Job, root: Root, report: RootReport, unread: Collection[str], *,
 
 
 def _split(
-    unseen: QuerySet[Row], state: str, unread: Collection[str], *, complete: bool
+    job: Job, rows: QuerySet[Row], state: str, unread: Collection[str], *, complete: bool
 ) -> tuple[list[int], list[int]]:
-    """Rows that are gone, and rows about which nothing is known, by number."""
+    """Rows that are gone, and rows about which nothing is known, by number.
+
+    A scan may have met a row in a folder that went away before the scan ended.
+    """
     gone, away = [], []
-    unknown = state in (Root.State.MISSING, Root.State.UNREADABLE) or not complete
-    for pk, path, was in unseen.values_list("pk", "path", "state"):
-        if not unknown and path not in unread and not _is_below(path, unread):
+    is_lost = state in (Root.State.MISSING, Root.State.UNREADABLE)
+    for pk, path, was, scan in rows.values_list("pk", "path", "state", "last_scan_id"):
+        unknown = is_lost or _is_below(path, unread)
+        if scan == job.pk:
+            if unknown:
+                away.append(pk)
+        elif not unknown and complete and path not in unread:
             gone.append(pk)
         elif was != Row.State.MISSING:
             # A file that was gone before its folder went away is still gone, as far as anybody knows.

@@ -21,7 +21,7 @@ _KEPT = (
 )
 _SAVED = (*_KEPT, "root", "header", "state_since")
 _BATCH = 100
-_READABLE = ExpressionWrapper(Q(facts__isnull=False), output_field=BooleanField())
+_READABLE = ExpressionWrapper(Q(facts__isnull=False, error_code=""), output_field=BooleanField())
 
 
 def store_rows(job: Job, found: Collection[catalog.Row]) -> None:
@@ -36,6 +36,7 @@ def store_rows(job: Job, found: Collection[catalog.Row]) -> None:
     found = [row for row in found if row.root not in removed]
     paths = [row.full_path for row in found]
     known = {row.path: row for row in Row.objects.filter(host=job.host, path__in=paths)}
+    closed = _known_but_closed(job.host, paths)
     now = timezone.now()
     rows, before = [], {}
     changed = back = 0
@@ -47,9 +48,8 @@ def store_rows(job: Job, found: Collection[catalog.Row]) -> None:
             before[row.pk] = _image(row)
             changed += (row.size_bytes, row.mtime_ns) != (core.size_bytes, core.mtime_ns)
             back += row.state in (Row.State.MISSING, Row.State.OFFLINE)
-        for name, value in convert.row_columns(core).items():
-            if name != "served_id":
-                setattr(row, name, value)
+        if row.pk is None or row.path not in closed:
+            _take_columns(row, core)
         row.root = roots.get(core.root)
         rows.append(row)
     _take_headers(job.host, rows, job.created_at, now)
@@ -57,6 +57,18 @@ def store_rows(job: Job, found: Collection[catalog.Row]) -> None:
     _save_changed(rows, before)
     Row.objects.filter(pk__in=before).update(last_scan=job)
     _count(job, changed=changed, back=back)
+
+
+def _known_but_closed(host: Host, paths: Collection[str]) -> set[str]:
+    """Files that cannot be opened now and could be before: what is stored of them stays true."""
+    stored = HeaderFacts.objects.filter(host=host, path__in=paths, facts__isnull=False)
+    return set(stored.exclude(error_code="").values_list("path", flat=True))
+
+
+def _take_columns(row: Row, core: catalog.Row) -> None:
+    for name, value in convert.row_columns(core).items():
+        if name != "served_id":
+            setattr(row, name, value)
 
 
 def _count(job: Job, **counts: int) -> None:

@@ -146,8 +146,8 @@ def start_reread(*, row: Row, actor: Actor) -> Started:
 
 
 def _known(host: Host) -> dict[str, list[int]]:
-    """Path -> [size, time, parser version] of the headers that are stored here."""
-    stored = HeaderFacts.objects.filter(host=host, facts__isnull=False)
+    """Path -> [size, time, parser version] of the headers that are stored here and could be read the last time."""
+    stored = HeaderFacts.objects.filter(host=host, facts__isnull=False, error_code="")
     if stored.count() > MAX_KNOWN:
         return {}
     return {

@@ -42,8 +42,12 @@ class Listing:
     """Folder with a `pipeline.json` -> bytes of all files below it."""
     cache_commits: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Hub cache folder `models--owner--repo` -> the commit that its `refs/main` names."""
+    folders: Mapping[str, tuple[int, int]] = field(default_factory=lambda: MappingProxyType({}))
+    """Folder that was listed -> its device and number."""
     unread: tuple[str, ...] = ()
     """Roots and folders that could not be listed: what was known below them is offline, not gone."""
+    unread_files: tuple[str, ...] = ()
+    """Files that are there and could not be looked at, broken links among them."""
     seen_count: int = 0
     """Every directory entry that was looked at."""
     stopped: bool = False

@@ -47,7 +47,9 @@ def list_files(
         findings=tuple(dict.fromkeys(walk.findings)),  # overlapping roots say everything twice
         package_bytes=walk.package_bytes,
         cache_commits=walk.cache_commits,
+        folders=walk.folders,
         unread=tuple(walk.unread),
+        unread_files=tuple(walk.unread_files),
         seen_count=walk.seen,
         stopped=walk.stopped,
     )
@@ -73,7 +75,9 @@ class _Walk:
     findings: list[Finding] = field(default_factory=list)
     package_bytes: dict[str, int] = field(default_factory=dict)
     cache_commits: dict[str, str] = field(default_factory=dict)
+    folders: dict[str, tuple[int, int]] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
+    unread_files: list[str] = field(default_factory=list)
     seen: int = 0
     stopped: bool = False
     _visited: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -84,7 +88,7 @@ class _Walk:
         try:
             status = os.stat(path)
         except (OSError, ValueError) as error:
-            self._unreadable("root-missing", path, f"this models folder cannot be read: {_why(error)}", "error")
+            self._unreadable("root-missing", path, f"this models folder cannot be read: {why(error)}", "error")
             return files
         if not stat.S_ISDIR(status.st_mode):
             self._unreadable("root-missing", path, "this models folder is not a folder", "error")
@@ -104,13 +108,13 @@ class _Walk:
     def _first_visit(self, folder: _Folder) -> bool:
         """Guards against loops of links, and against listing one folder twice."""
         try:
-            status = os.stat(folder.path)
+            key = folder_identity(folder.path)
         except OSError as error:
-            self._unreadable("folder-unreadable", folder.path, f"folder cannot be read: {_why(error)}")
+            self._unreadable("folder-unreadable", folder.path, f"folder cannot be read: {why(error)}")
             return False
-        key = (status.st_dev, status.st_ino)
         earlier = self._visited.setdefault(key, folder.path)
         if earlier is folder.path:
+            self.folders[folder.path] = key
             return True
         loops = folder.path.startswith(earlier.rstrip(os.sep) + os.sep)
         text = "link back to a folder above it" if loops else "the same folder as one listed before"
@@ -131,7 +135,7 @@ class _Walk:
                         if self.stopped:
                             return []
         except OSError as error:
-            self._unreadable("folder-unreadable", folder.path, f"folder cannot be read: {_why(error)}")
+            self._unreadable("folder-unreadable", folder.path, f"folder cannot be read: {why(error)}")
             return []
         entries.sort(key=lambda entry: entry.name)
         self._open_package(folder, entries)
@@ -156,8 +160,9 @@ class _Walk:
             status = entry.stat()
         except OSError as error:
             if kept:
-                text = "broken link" if entry.is_symlink() else _why(error)
+                text = "broken link" if entry.is_symlink() else why(error)
                 self._note("file-unreadable", entry.path, f"file cannot be read: {text}")
+                self.unread_files.append(printable(entry.path))
             return
         if not stat.S_ISREG(status.st_mode):
             if kept:
@@ -220,7 +225,14 @@ def _real_file(folder: _Folder, entry: os.DirEntry[str]) -> str:
     return "" if folder.real_path == folder.path else os.path.join(folder.real_path, entry.name)
 
 
-def _why(error: OSError | ValueError) -> str:
+def folder_identity(path: str) -> tuple[int, int]:
+    """Device and number of a folder that may be entered, mounted by now if it is one that is mounted when needed."""
+    status = os.stat(os.path.join(path, os.curdir))
+    return status.st_dev, status.st_ino
+
+
+def why(error: OSError | ValueError) -> str:
+    """What is wrong with a path, in words."""
     match error:
         case FileNotFoundError():
             return "it does not exist"
