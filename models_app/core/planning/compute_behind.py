@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from models_app.core.planning.architectures import UNKNOWN as PLAIN
 from models_app.core.planning.kv_types import QUANTISED_TYPES
 from models_app.core.planning.launched import SERVER_OUTPUTS, Launched, Stage, runs_experts
 from models_app.core.planning.model_facts import ModelTable
@@ -15,9 +16,12 @@ def device_behind(run: Launched, stage: Stage, masks: int, work: int, logits: in
     boundary = _boundary_rows(run, stage) * e
     behind_host = stage.start == run.host_blocks
     if behind_host and runs_experts(run, stage) and experts.used >= 4 and not experts.shared_width:
+        rows, routed = run.sizes.expert_rows, run.sizes.routed
         boundary = 6 * e
-        if experts.gated and run.table.embedding == 2 * experts.width:
-            work = max(work, 3 * run.sizes.expert_rows + run.sizes.routed)
+        if experts.gated and rows <= routed - e and run.table.embedding <= 2 * experts.width:
+            # Results of the first block with experts have left room below the masks. The gate of the second one goes
+            # there, product and results lie on top of up.
+            work = max(work, 2 * routed + 2 * rows - 5 * e)
     # The logits of an embedder are kept while the pooled rows are computed.
     below = masks if run.launch.embeddings and run.launch.outputs == SERVER_OUTPUTS else 0
     rows = 3 * e + min(masks, e) if run.table.rules.late_logits else 2 * e
@@ -28,6 +32,8 @@ def device_behind(run: Launched, stage: Stage, masks: int, work: int, logits: in
             rules.shared_gate or run.launch.type_k not in QUANTISED_TYPES
         )
         rows = 3 * e + (run.sizes.routed if stays else 0)
+    if _scatters_small(run, stage, masks):
+        rows = 4 * e + masks
     last = run.table.caches[-1]
     if last.state_s and rules.recurrent == "no-kv-heads" and rules.state in ("ssm", "ssm1"):
         # The last rows lie on top of the mixer's room, unless a large mask has left some below.
@@ -46,6 +52,14 @@ def _boundary_rows(run: Launched, stage: Stage) -> int:
     mixed = rules.recurrent and rules.state != "delta"
     all_rows = stage.has_output and (run.launch.outputs != SERVER_OUTPUTS or run.launch.embeddings)
     return rules.boundary_rows if dense and not mixed and not all_rows else 3
+
+
+def _scatters_small(run: Launched, stage: Stage, masks: int) -> bool:
+    """A narrow feed-forward of the last block fits below the last row, which then lies on top of all room."""
+    e, table = run.sizes.activations, run.table
+    width = run.geo.token_bytes * max(item.feed_forward for item in table.working_sets) // 3
+    plain = table.rules == PLAIN and table.layers[-1].gated and not table.is_moe and not table.latent
+    return plain and stage.start == run.host_blocks and masks < e and width <= 2 * e + masks
 
 
 def is_first_mamba(table: ModelTable) -> bool:
