@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from models_app import browsing, folder_events, scanning, target_file, watching
+from models_app import browsing, checking, folder_events, scanning, target_file, watching
 from models_app.core.discovery.roots import Root
 from models_app.core.readers.cache import HeaderCache
 from quartermaster_site import env
@@ -59,6 +59,18 @@ def look_at_folders(slug: str, token: str, roots: list[list[str]], seen: str) ->
 def browse_folder(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
     """Names in one folder."""
     return browsing.list_folder(inputs["path"], env.browse_roots())
+
+
+@host_task("models_app.host_tasks.find_checker")
+def find_checker(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
+    """The llama-fit-params that belongs to each of some servers."""
+    return {"programs": checking.look_for(report, inputs["servers"], inputs.get("named", ""))}
+
+
+@host_task("models_app.host_tasks.verify_memory")
+def verify_memory(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
+    """What llama.cpp itself projects for one launch."""
+    return checking.check(report, inputs)
 
 
 @host_task("models_app.host_tasks.write_config")

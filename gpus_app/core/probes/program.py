@@ -8,7 +8,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -17,22 +17,35 @@ MAX_OUTPUT_BYTES = 1 << 20
 ORDER_VARIABLE = ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
 """The launch runs under it; figures read without it would number a mismatched pair the other way round."""
 _CHUNK_BYTES = 1 << 16
+_ASK_SECONDS = 0.5
+"""How often a running program's owner is asked whether to go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """What a program printed. `exit_code` is None where it was stopped for taking too long, negative for a signal."""
+    """What a program printed. `exit_code` is None where it was stopped (its time was over, or somebody asked for it),
+    negative for a signal.
+    """
 
     exit_code: int | None
     stdout: str
     stderr: str
 
 
-def run_program(command: Sequence[str], timeout_seconds: float, environment: Mapping[str, str]) -> ProgramRun:
+def never() -> bool:
+    return False
+
+
+def run_program(
+    command: Sequence[str],
+    timeout_seconds: float,
+    environment: Mapping[str, str],
+    should_stop: Callable[[], bool] = never,
+) -> ProgramRun:
     """Run `command`, an argument list, with devices in bus order. Raises OSError where it cannot be started.
 
-    The program gets a process group of its own. Whatever is left of the group is killed in the end, also when the
-    program itself went away and left children behind.
+    It is stopped when its time is over or `should_stop` says so. The program gets a process group of its own. Whatever
+    is left of the group is killed in the end, also when the program itself went away and left children behind.
     """
     deadline = time.monotonic() + timeout_seconds
     name, value = ORDER_VARIABLE
@@ -49,7 +62,7 @@ def run_program(command: Sequence[str], timeout_seconds: float, environment: Map
         raise OSError(str(error)) from error
     with process:
         try:
-            stdout, stderr, finished = _read(process, deadline)
+            stdout, stderr, finished = _read(process, deadline, should_stop)
             exit_code = _exit_code(process, deadline) if finished else None
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -57,7 +70,9 @@ def run_program(command: Sequence[str], timeout_seconds: float, environment: Map
     return ProgramRun(exit_code, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
 
 
-def _read(process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, bytes, bool]:
+def _read(
+    process: subprocess.Popen[bytes], deadline: float, should_stop: Callable[[], bool]
+) -> tuple[bytes, bytes, bool]:
     """Both streams up to the cap, and whether both were closed in time."""
     assert process.stdout is not None
     assert process.stderr is not None
@@ -67,9 +82,9 @@ def _read(process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, byt
             selector.register(stream, selectors.EVENT_READ, (stream, buffer))
         while selector.get_map():
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 or should_stop():
                 break
-            for key, _events in selector.select(left):
+            for key, _events in selector.select(min(left, _ASK_SECONDS)):
                 stream, buffer = key.data
                 chunk = os.read(key.fd, _CHUNK_BYTES)
                 if not chunk:

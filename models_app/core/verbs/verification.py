@@ -13,7 +13,7 @@ from models_app.core.errors import LaunchError, UsageError, VerifyError
 from models_app.core.launch.tokens import split_command
 from models_app.core.planning.table import model_table
 from models_app.core.planning.verify import Measured
-from models_app.core.plans.verification import Verification, find_fit_params, verify_plan
+from models_app.core.plans.verification import QUIET, Verification, find_fit_params, verify_plan
 from models_app.core.units import MIB
 from models_app.core.verbs.answers import shown
 from models_app.core.verbs.environment import Environment
@@ -21,8 +21,6 @@ from models_app.core.verbs.environment import Environment
 _TERMS = ("model_bytes", "context_bytes", "compute_bytes")
 _AGREES_PERCENT = 5.0
 """Above, nobody would call it agreement."""
-_QUIET = {"GGML_NO_BACKTRACE": "1"}
-"""A failed assertion is to say its line and end, not to start a debugger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class Verifier:
     def __init__(self, options: argparse.Namespace, environment: Environment) -> None:
         """Raises UsageError for arguments that cannot be split into words."""
         self._named: str = options.verify
-        self._variables = {**environment.variables, **_QUIET}
+        self._variables = {**environment.variables, **QUIET}
         try:
             self._more = [word for text in options.verify_arg or () for word in split_command(text)]
         except LaunchError as error:
