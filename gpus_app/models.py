@@ -108,18 +108,38 @@ class Device(models.Model):
 
 
 class Backend(models.Model):
-    """An executable on a host, of a kind."""
+    """An executable on a host, of a kind. The list of a host is ordered: the first row of a class serves it unless one
+    is starred.
+    """
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="backends")
+    slug = models.SlugField(max_length=40)
+    """Its id in pins and files. It never changes: pins name it."""
     kind = models.CharField(max_length=16)
+    """The canonical name of a kind (`models_app.core.launch.backends.KINDS`)."""
     name = models.CharField(max_length=100, blank=True)
     path = models.CharField(max_length=1024)
     starred = models.BooleanField(default=False)
+    version = models.CharField(max_length=64, blank=True)
+    variant = models.CharField(max_length=32, blank=True)
+    """Of the build: cuda, vulkan, rocm, metal, cpu."""
+    build = models.CharField(max_length=64, blank=True)
+    edition = models.PositiveIntegerField(default=1)
+    """Counts the changes of a person, so that of two who edit at once the second is asked."""
     created_at = models.DateTimeField(auto_now_add=True)
 
+    probe: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    """What the program said of itself when it was last asked; empty before that."""
+    banner_sha256 = models.CharField(max_length=64, blank=True)
+    """Of its help text: another one is another build."""
+    probed_at = models.DateTimeField(null=True, blank=True)
+
     class Meta:
-        ordering = ["host_id", "kind", "id"]
-        constraints = [models.UniqueConstraint(fields=["host", "kind", "path"], name="one_backend_per_path")]
+        ordering = ["host_id", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["host", "kind", "path"], name="one_backend_per_path"),
+            models.UniqueConstraint(fields=["host", "slug"], name="one_backend_per_id"),
+        ]
 
     def __str__(self) -> str:
         return self.name or self.path

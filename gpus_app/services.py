@@ -1,4 +1,4 @@
-"""Changes to hosts: registering, memory, target, backends, and asking a host what it has."""
+"""Changes to hosts: registering, memory, target, and asking a host what it has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from gpus_app import device_settings, memory_settings, selectors, watch_settings
 from gpus_app.eligibility import refresh_eligibility
-from gpus_app.models import Backend, Dialect, Host, HostSetting, OsFamily
+from gpus_app.models import Dialect, Host, HostSetting, OsFamily
 from gpus_app.signals import host_seen
 from quartermaster_site import env
 from quartermaster_site.access.audit import Actor, record
@@ -24,7 +24,6 @@ from quartermaster_site.jobs.models import Job, State
 from quartermaster_site.jobs.services import Started, start_job
 
 log = logging.getLogger(__name__)
-BACKEND_KINDS = ("llama", "vllm", "sd", "tts", "ttscpp", "asr", "audiocpp", "sam", "trellis2", "upscale")
 
 
 def register_host(*, slug: str, name: str, os_family: str = OsFamily.LINUX) -> Host:
@@ -185,29 +184,6 @@ def is_absolute(path: str, os_family: str) -> bool:
     if os_family == OsFamily.WINDOWS:
         return ntpath.isabs(path) and bool(ntpath.splitdrive(path)[0])
     return posixpath.isabs(path)
-
-
-def add_backend(*, host: Host, kind: str, path: str, name: str = "", actor: Actor) -> Backend:
-    require(actor.user, Level.MANAGE)
-    path = path.strip()
-    if kind not in BACKEND_KINDS:
-        raise Refused("Unknown kind of backend.", fields={"kind": f"One of {', '.join(BACKEND_KINDS)}."})
-    if not is_absolute(path, host.os_family) or len(path) > 1024:
-        raise Refused("The path cannot be used.", fields={"path": "Write the whole path of the executable."})
-    with transaction.atomic():
-        row, created = Backend.objects.get_or_create(host=host, kind=kind, path=path, defaults={"name": name[:100]})
-        if created:
-            record(actor, "backend.add", subject=row, host_slug=host.slug, changes={"path": [None, path]})
-            request_plan(host=host, actor=actor)
-    return row
-
-
-def remove_backend(*, backend: Backend, actor: Actor) -> None:
-    require(actor.user, Level.MANAGE)
-    with transaction.atomic():
-        record(actor, "backend.remove", subject=backend, host_slug=backend.host.slug)
-        backend.delete()
-        request_plan(host=backend.host, actor=actor)
 
 
 def start_probe(*, host: Host, actor: Actor) -> Started:

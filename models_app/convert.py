@@ -17,8 +17,10 @@ from models_app.core import catalog
 from models_app.core.components.pool import Pool, PoolEntry
 from models_app.core.discovery.families import family_key, model_base_key
 from models_app.core.errors import HeaderError, RecordError
+from models_app.core.launch.backends import with_registry
 from models_app.core.readers.record import header_from_json
 from models_app.core.settings import (
+    BackendEntry,
     Encoders,
     Override,
     Settings,
@@ -131,18 +133,25 @@ def core_settings(host: Host) -> Settings:
     document["encoders"] = section(host, ENCODER_SECTION).values
     document["targetVramGB"] = target_vram_gib(host)
     document["maxRamGB"] = ram_limit_gib(host)
-    document["backends"] = [_backend(row) for row in host.backends.all()]
-    return settings_from_mapping(document)
+    return with_registry(settings_from_mapping(document), core_backends(host))
 
 
-def _backend(row: Backend) -> dict[str, Any]:
-    return {
-        "id": str(row.pk),
-        "kind": row.kind,
-        "name": row.name,
-        "path": row.path,
-        "default": row.starred,
-    }
+def core_backends(host: Host) -> tuple[BackendEntry, ...]:
+    """The backends that planning may choose from, in the order of the list."""
+    return tuple(core_backend(row) for row in host.backends.all())
+
+
+def core_backend(row: Backend) -> BackendEntry:
+    return BackendEntry(
+        id=row.slug,
+        kind=row.kind,
+        name=row.name,
+        path=row.path,
+        default=row.starred,
+        version=row.version,
+        variant=row.variant,
+        build=row.build,
+    )
 
 
 def core_override(row: models.Override | None) -> Override:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import include, path
 
 from models_app.views import (
+    backends,
     components,
     config,
     fits,
@@ -72,6 +73,10 @@ pages = [
     path("hosts/<slug:slug>/folders/watching/", host_watching.host_watching, name="host-watching"),
     path("hosts/<slug:slug>/folders/add/", host_settings.root_add, name="root-add"),
     path("hosts/<slug:slug>/folders/<int:pk>/remove/", host_settings.root_remove, name="root-remove"),
+    path("hosts/<slug:slug>/backends/", backends.backend_list, name="backend-list"),
+    path("hosts/<slug:slug>/backends/<int:pk>/", backends.backend_edit, name="backend-edit"),
+    path("hosts/<slug:slug>/backends/<int:pk>/star/", backends.backend_star, name="backend-star"),
+    path("hosts/<slug:slug>/backends/<int:pk>/remove/", backends.backend_remove, name="backend-remove"),
     path("config/", config.config_home, name="config-home"),
     path("config/<slug:slug>/", config.config_show, name="config-show"),
     path("config/<slug:slug>/render/", config.config_render, name="config-render"),

@@ -8,10 +8,12 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from models_app.core.classes.tts import tts_engine
 from models_app.core.fields import VARIANT_FIELDS, Field
 from models_app.core.fields.field import MODEL_ONLY, OWN
 from models_app.core.fields.groups import model_fields, takes_arguments, variant_fields
-from models_app.core.launch.backends import engine_of, kind_classes
+from models_app.core.launch.backends import engine_of
+from models_app.core.launch.executables import readable_kinds
 from models_app.core.launch.locks import locked_fields
 from models_app.core.launch.ownership import custom_text, text_of
 from models_app.core.launch.pins import read_pins
@@ -94,13 +96,18 @@ class Editing:
 
     @property
     def backends(self) -> tuple[tuple[str, str], ...]:
-        """(id, name) of the registered backends that may run the model's class."""
-        wanted = {"llama": "llm", "vllm": "llm", "sd": "image"}.get(self.engine, self.row.model_class)
+        """(id, name) of the registered backends that can read the model's file."""
+        kinds = readable_kinds(self.row.model_class, self._speech_engine)
         return tuple(
             (entry.id, f"{entry.name or entry.path} ({entry.kind})")
             for entry in self.facts.settings.backends
-            if wanted in kind_classes(entry.kind)
+            if entry.kind in kinds
         )
+
+    @property
+    def _speech_engine(self) -> str:
+        """Which of the two speech servers a speech model was made for."""
+        return tts_engine(self.row.architecture, self.row.file_name) if self.row.model_class == "tts" else ""
 
     @property
     def inherited(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpus_app.models import Host, HostSetting
+from gpus_app.models import Backend, Host, HostSetting
 from models_app.models import Change, Component, Finding, HeaderFacts, Override, Revision, Root, Row, StoredPlan
 from quartermaster_site.jobs.models import Job
 
@@ -68,6 +68,7 @@ def installation(host, root):
         host=host, number=1, dialect="llama-swap", text=text, body_sha256="0" * 64, sha256="0" * 64, state="validated"
     )
     finding = Finding.objects.create(host=host, row=row, kind="not-servable", path=row.path, text="no engine")
+    backend = Backend.objects.create(host=host, slug="llama", kind="llama", path="/opt/a/llama-server")
     vae = Component.objects.create(host=host, path="/models/ae.safetensors", role="vae", family="flux")
     override = Override.objects.create(host=host, match=row.path, fields={"temp": 0.5}, version=1)
     HostSetting.objects.create(host=host, section="variants", values={"defaultVariants": [{"name": "all"}]}, version=1)
@@ -84,6 +85,7 @@ def installation(host, root):
         "revision": revision.number,
         "root": root.pk,
         "component": vae.pk,
+        "backend": backend.pk,
         "finding": finding.pk,
         **pinned,
     }

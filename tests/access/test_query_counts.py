@@ -18,6 +18,7 @@ LISTS = [
     "/hosts/",
     "/hosts/local/",
     "/hosts/local/fits/",
+    "/hosts/local/backends/",
     "/jobs/",
 ]
 MOST = 12

@@ -38,6 +38,7 @@ READ = [
     "/hosts/local/settings/memory/",
     "/hosts/local/settings/gpu/",
     "/hosts/local/folders/",
+    "/hosts/local/backends/",
     "/config/",
     "/config/local/",
     "/config/local/{revision}/download/",
@@ -52,6 +53,8 @@ ASK = {
     "/models/{model}/variants/{variant}/delete/": EDITOR,
     "/fleet-variants/local/all/delete/": EDITOR,
     "/hosts/local/folders/{root}/remove/": ADMIN,
+    "/hosts/local/backends/{backend}/": ADMIN,
+    "/hosts/local/backends/{backend}/remove/": ADMIN,
     "/config/local/{revision}/write/": OPERATOR,
 }
 """Pages that ask before they change something."""
@@ -84,6 +87,10 @@ CHANGE = {
     "/hosts/local/folders/add/": (ADMIN, {"path": "/more"}),
     "/hosts/local/folders/watching/": (ADMIN, {"version": "0", "pollSec": "60"}),
     "/hosts/local/folders/{root}/remove/": (ADMIN, {"confirm": "1"}),
+    "/hosts/local/backends/": (ADMIN, {"kind": "llama", "path": "/opt/more/llama-server"}),
+    "/hosts/local/backends/{backend}/": (ADMIN, {"kind": "llama", "path": "/opt/b/llama-server", "edition": "1"}),
+    "/hosts/local/backends/{backend}/star/": (ADMIN, {}),
+    "/hosts/local/backends/{backend}/remove/": (ADMIN, {}),
     "/config/local/render/": (OPERATOR, {}),
     "/config/local/target/": (ADMIN, {"path": "/srv/other.yaml", "dialect": "llama-swap"}),
     "/config/local/{revision}/write/": (OPERATOR, {}),
@@ -207,5 +214,5 @@ def test_no_page_of_ours_is_forgotten():
     for address, callback in addresses(get_resolver().url_patterns):
         if callback.__module__.startswith(("models_app.views.setup", "allauth", "django", "quartermaster_site.health")):
             continue
-        address = re.sub(r"<int:\w+>", "", address.replace("<slug:slug>", "local"))
+        address = re.sub(r"<int:\w+>", "", address.replace("<slug:slug>", "local").replace("<str:name>", "all"))
         assert address in known, f"{address} ({callback.__module__}) is in no table of this test"

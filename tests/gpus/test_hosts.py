@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from gpus_app.models import Device, Host
-from gpus_app.services import add_backend, note_heartbeat, register_host, remove_backend, save_target, start_probe
+from gpus_app.services import note_heartbeat, register_host, save_target, start_probe
 from gpus_app.tasks import host_heartbeat
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.errors import EditConflict, NotAllowed, Refused
@@ -161,18 +161,7 @@ def test_a_wrong_target_is_refused_by_field(host, actor, fields, field):
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "editor"])
-def test_only_admins_change_target_and_backends(host, make_user, role):
+def test_only_admins_change_the_target(host, make_user, role):
     actor = Actor(user=make_user(role), name=role)
     with pytest.raises(NotAllowed):
         save_target(host=host, path="/srv/c.yaml", dialect="llama-swap", actor=actor)
-    with pytest.raises(NotAllowed):
-        add_backend(host=host, kind="llama", path="/usr/bin/llama-server", actor=actor)
-
-
-def test_backends_come_and_go(host, actor):
-    row = add_backend(host=host, kind="llama", path="/usr/bin/llama-server", actor=actor)
-    assert add_backend(host=host, kind="llama", path="/usr/bin/llama-server", actor=actor) == row
-    remove_backend(backend=row, actor=actor)
-    assert not host.backends.exists()
-    with pytest.raises(Refused):
-        add_backend(host=host, kind="espresso", path="/usr/bin/x", actor=actor)

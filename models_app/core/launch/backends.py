@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models_app.core.settings import BackendEntry, Override, Settings
 
@@ -102,6 +102,25 @@ def legacy_executables(entries: Iterable[BackendEntry]) -> dict[str, str]:
         if current is None or (entry.default and not current.default):
             chosen[kind.legacy] = entry
     return {attribute: entry.path for attribute, entry in chosen.items()}
+
+
+def with_registry(settings: Settings, entries: Iterable[BackendEntry]) -> Settings:
+    """Settings with this registry. Executables that it does not name stand beside its llama-server."""
+    rows = tuple(entries)
+    named = legacy_executables(rows)
+    llama = named.get("server_exe", "")
+
+    def program(attribute: str) -> str:
+        return named.get(attribute) or sibling(llama, SIBLINGS[attribute])
+
+    return replace(
+        settings,
+        backends=rows,
+        server_exe=llama or settings.server_exe,
+        sd_server_exe=program("sd_server_exe"),
+        tts_server_exe=program("tts_server_exe"),
+        asr_server_exe=program("asr_server_exe"),
+    )
 
 
 def executable_word(path: str) -> str:

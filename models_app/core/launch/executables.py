@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from models_app.core.classes.tts import TTSCPP
@@ -16,6 +16,20 @@ _BARE = {"segment": "sam3_server", "3d": "trellis2-server", AUDIOCPP: "audiocpp_
 _LEGACY = {"llm": "server_exe", "image": "sd_server_exe", "tts": "tts_server_exe", "asr": "asr_server_exe"}
 _BACKEND_CLASS = {"embedding": "llm", "decision": "llm", "video": "image", "sam": "segment", "hf": "llm"}
 _PREFERRED = {"hf": VLLM}
+_OWN_KINDS: Mapping[str, tuple[str, ...]] = {
+    "llm": ("llama", VLLM),
+    "embedding": ("llama",),
+    "decision": ("llama",),
+    "hf": (VLLM,),
+    "image": ("sd",),
+    "video": ("sd",),
+    "tts": ("tts",),
+    "asr": ("asr",),
+    AUDIOCPP: (AUDIOCPP,),
+    "sam": ("sam",),
+    "3d": ("trellis2",),
+}
+"""Class of a model -> the kinds of backends that can read its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +40,8 @@ class Executable:
     kind: str
     flavour: str = ""
     registered: bool = False
+    backend_id: str = ""
+    """Of its row in the registry."""
 
 
 def resolve_executable(settings: Settings, pinned: str, model_class: str, engine: str = "") -> Executable:
@@ -36,8 +52,13 @@ def resolve_executable(settings: Settings, pinned: str, model_class: str, engine
         kind = kind_of(entry.kind)
         name = kind.name if kind else entry.kind
         flavour = flavour_of(entry.variant) if name == AUDIOCPP else ""
-        return Executable(entry.path, engine or name, flavour, registered=True)
+        return Executable(entry.path, engine or name, flavour, registered=True, backend_id=entry.id)
     return Executable(_fallback(settings, model_class, backend_class), engine or _usual_kind(model_class))
+
+
+def readable_kinds(model_class: str, engine: str = "") -> tuple[str, ...]:
+    """The kinds of backends that can read a model of a class; `engine` as above. Others are not offered for it."""
+    return (TTSCPP,) if engine == TTSCPP else _OWN_KINDS.get(model_class, ())
 
 
 def _entry(

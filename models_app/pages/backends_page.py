@@ -1,0 +1,143 @@
+"""The backends of a host: what runs each class of models, and every registered executable with its state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from gpus_app.models import Backend
+from models_app.backend_form import KIND_NAMES
+from models_app.core.launch.backends import kind_classes
+from models_app.core.launch.executables import Executable
+from models_app.selectors.backends import USES, HostBackends, ServedModel
+
+CLASS_NAMES = {
+    "llm": "text",
+    "image": "image and video",
+    "tts": "speech",
+    "asr": "transcription",
+    "segment": "segmentation",
+    "3d": "3D",
+    "upscale": "upscaling",
+}
+"""Classes of backends, as a list names them."""
+NAMED_MODELS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class UseLine:
+    """What runs one class of models. `models` is their number as text."""
+
+    title: str
+    program: str
+    why: str
+    models: str
+    waits: bool
+    """There are models, and nothing is registered for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackendLine:
+    """One registered executable."""
+
+    pk: int
+    slug: str
+    name: str
+    path: str
+    kind: str
+    serves: str
+    variant: str
+    starred: bool
+    tone: str
+    word: str
+    shape: str
+    models: str
+    probed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """Models that lose their backend, and what runs them then."""
+
+    names: str
+    instead: str
+    pinned: bool
+
+
+def use_lines(found: HostBackends) -> list[UseLine]:
+    """One line for each class: what is in use for it, and why."""
+    counts: dict[tuple[str, str], int] = {}
+    for model in found.models:
+        counts[model.use] = counts.get(model.use, 0) + 1
+    lines = []
+    for model_class, engine, title in USES:
+        program = found.default(model_class, engine)
+        count = counts.get((model_class, engine), 0)
+        if not program.registered and not count and (model_class, engine) != ("llm", ""):
+            continue
+        waits = bool(count) and not program.registered
+        lines.append(UseLine(title, _program_name(found, program), _why(found, program), f"{count:,}", waits))
+    return lines
+
+
+def _program_name(found: HostBackends, program: Executable) -> str:
+    row = _row(found, program)
+    return row.name or row.path if row else program.path
+
+
+def _row(found: HostBackends, program: Executable) -> Backend | None:
+    return next((row for row in found.rows if row.slug == program.backend_id), None)
+
+
+def _why(found: HostBackends, program: Executable) -> str:
+    row = _row(found, program)
+    if row is None:
+        place = "beside llama-server" if "/" in program.path or "\\" in program.path else "found on the search path"
+        return f"{place}, until one is registered"
+    if row.starred:
+        return "starred"
+    shares = [other for other in found.rows if set(kind_classes(other.kind)) & set(kind_classes(row.kind))]
+    return "used because first" if len(shares) > 1 else "the only one of its class"
+
+
+def backend_lines(found: HostBackends) -> list[BackendLine]:
+    in_use = {found.default(model_class, engine).backend_id for model_class, engine, _ in USES}
+    return [_line(found, row, in_use) for row in found.rows]
+
+
+def _line(found: HostBackends, row: Backend, in_use: set[str]) -> BackendLine:
+    models = found.models_of(row)
+    tone, word, shape = ("ok", "in use", "ok") if row.slug in in_use else ("", "not used", "idle")
+    if not tone and models:
+        tone, word, shape = "ok", "in use by pins", "ok"
+    return BackendLine(
+        pk=row.pk,
+        slug=row.slug,
+        name=row.name or row.path.replace("\\", "/").rpartition("/")[2],
+        path=row.path,
+        kind=KIND_NAMES.get(row.kind, row.kind),
+        serves=", ".join(CLASS_NAMES.get(name, name) for name in kind_classes(row.kind)) or "nothing here",
+        variant=row.variant,
+        starred=row.starred,
+        tone=tone,
+        word=word,
+        shape=shape,
+        models=f"{len(models):,}",
+        probed_at=row.probed_at,
+    )
+
+
+def affected_by_removal(found: HostBackends, backend: Backend) -> list[Affected]:
+    """The models of a backend in groups: those with the same program afterwards are one line."""
+    groups: dict[tuple[str, bool], list[ServedModel]] = {}
+    for model, program in found.without(backend):
+        instead = _program_name(found, program) or "nothing: they are not served"
+        groups.setdefault((instead, model.pinned == backend.slug), []).append(model)
+    return [Affected(_names(models), instead, pinned) for (instead, pinned), models in groups.items()]
+
+
+def _names(models: Iterable[ServedModel]) -> str:
+    names = sorted(model.served_id for model in models)
+    more = len(names) - NAMED_MODELS
+    return ", ".join(names[:NAMED_MODELS]) + (f" and {more:,} more" if more > 0 else "")
