@@ -36,14 +36,20 @@ def row(scanned: Host, row_named: Named) -> Row:
 
 
 @pytest.fixture
-def save(editor: Client, row: Row, django_capture_on_commit_callbacks: Any) -> Callable[..., Any]:
-    """`save(ctx="8k")` posts the editor's form, everything else blank, and what that queues."""
+def post_to(editor: Client, django_capture_on_commit_callbacks: Any) -> Callable[..., Any]:
+    """`post_to(row, ctx="8k")` posts the editor's form of a model, everything else blank, and what that queues."""
 
-    def post(version: int = 0, client: Client = editor, **values: str) -> Any:
+    def post(row: Row, version: int = 0, client: Client = editor, **values: str) -> Any:
         data = {"version": str(version), **values}
         return run(django_capture_on_commit_callbacks, lambda: client.post(f"/models/{row.pk}/edit/", data))
 
     return post
+
+
+@pytest.fixture
+def save(row: Row, post_to: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for one chat model: `save(ctx="8k")`."""
+    return lambda **values: post_to(row, **values)
 
 
 def _text(html: str) -> str:
@@ -222,3 +228,15 @@ def test_a_skipped_model_says_so_and_has_no_entry(editor: Client, row: Row, save
     assert "Set to be skipped" in editor.get(f"/models/{row.pk}/").content.decode()
     assert f'"{row.served_id}"' not in Revision.objects.order_by("-number")[0].text
     assert StoredPlan.objects.get(row=row).skip_reason == "set to be skipped"
+
+
+def test_an_embedding_model_has_the_fields_of_its_class(
+    editor: Client, row_named: Named, row: Row, post_to: Any
+) -> None:
+    other = row_named("nomic-embed")
+    html = editor.get(f"/models/{other.pk}/edit/").content.decode()
+    assert set(re.findall(r'id="o-(\w+)"', html)) >= {"ctx", "device", "ttlSec", "unlisted"}
+    assert 'id="o-temp"' not in html
+    assert post_to(other, ctx="2048", ttlSec="0").status_code == 302
+    assert Override.objects.get().fields.keys() <= {"ctx", "ttlSec"}
+    assert Override.objects.get().fields["ttlSec"] == 0

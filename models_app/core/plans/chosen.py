@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from models_app.core.catalog import Plan
 from models_app.core.fields import OVERRIDE_FIELDS
 from models_app.core.fields.field import CHOICE, INTEGER, NUMBER, TEXT, Field
-from models_app.core.launch.pins import flag_values, pins_of
+from models_app.core.launch.flag_table import read_words
+from models_app.core.launch.locks import table_of
+from models_app.core.launch.pins import pins_of
 from models_app.core.settings import Override, Settings
 
 Planned = Callable[[Override], Sequence[Plan]]
@@ -28,30 +31,35 @@ _READABLE = {
 
 def chosen_values(plan: Plan, settings: Settings) -> dict[str, Any]:
     """Key -> value that a plan runs with, typed like the field. Keys of which the plan says nothing are left out."""
-    placement = plan.placement
-    if placement is None:
+    if not plan.tokens:
         return {}
-    values = {
-        **_switches(plan, settings),
-        **_flags(plan.argv),
-        "ctx": placement.ctx_tokens,
-        "parallel": placement.slots,
-        "kvK": placement.type_k,
-        "kvV": placement.type_v,
-        "ttlSec": settings.ttl_sec,
-    }
+    values = {**_flags(plan.argv, plan.engine or "llama"), "ttlSec": settings.ttl_sec}
+    placement = plan.placement
+    if placement is not None:
+        values |= {
+            **_switches(plan, settings),
+            "ctx": placement.ctx_tokens,
+            "parallel": placement.slots,
+            "kvK": placement.type_k,
+            "kvV": placement.type_v,
+        }
     if plan.target_bytes:
         values["vramTargetGB"] = plan.target_bytes / (1 << 30)
     return values
 
 
-def _flags(argv: Sequence[str]) -> dict[str, Any]:
+def _flags(argv: Sequence[str], engine: str) -> dict[str, Any]:
+    """Values of the flags of a command, by key; a flag that stands twice counts the last time."""
+    table = table_of(engine)
+    if table is None:
+        return {}
     values: dict[str, Any] = {}
-    for knob, text in flag_values(list(argv)):
-        field = _READABLE.get(knob)
-        if field is not None and (value := _typed(field, text)) is not None:
+    words = read_words(table, argv)
+    for word, after in pairwise(words):
+        field = _READABLE.get(word.row.knob) if word.row is not None and not word.is_value else None
+        if field is not None and after.is_value and (value := _typed(field, after.text)) is not None:
             values[field.key] = value
-    chain = pins_of(list(argv)).spec
+    chain = pins_of(list(argv)).spec if engine == "llama" else ""
     return {**values, "spec": chain} if chain else values
 
 
