@@ -63,7 +63,7 @@ def headroom_bytes(host: Host) -> int:
 
 
 def _vram_track(where: str, largest: LargestPlan, headroom: int, total: int, target: int) -> Track:
-    kept = min(headroom, largest.size_bytes)
+    kept = min(headroom, largest.size_bytes) if largest.keeps_headroom else 0
     parts = (
         Part("weights", "largest plan", "largest plan", largest.size_bytes - kept),
         Part("headroom", "its headroom", "", kept),

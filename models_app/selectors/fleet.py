@@ -26,6 +26,12 @@ class LargestPlan:
     size_bytes: int = 0
     profile_id: str = ""
     row_id: int = 0
+    model_class: str = "llm"
+
+    @property
+    def keeps_headroom(self) -> bool:
+        """Plans of chat models count the room that they keep free; the figures of other classes do not."""
+        return self.model_class == "llm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +123,14 @@ def _row_counts() -> dict[int, Mapping[str, int]]:
 def largest_plans() -> dict[int, LargestPlans]:
     """Host -> its largest plans, in one query."""
     fitting = StoredPlan.objects.filter(row__host=OuterRef("pk"), verdict__in=("fits", "spills"))
-    columns = ("size", "profile_id", "row_id")
+    columns = ("size", "profile_id", "row_id", "row__model_class")
     asked: dict[str, Subquery] = {}
     for kind in ("vram", "ram"):
         most = fitting.annotate(size=F(f"est_{kind}_bytes")).order_by("-size", "id")
         asked |= {f"{kind}_{column}": Subquery(most.values(column)[:1]) for column in columns}
     found = Host.objects.order_by().annotate(**asked).values_list("pk", *asked)
     return {
-        pk: LargestPlans(LargestPlan(*values[:3]), LargestPlan(*values[3:]))
+        pk: LargestPlans(LargestPlan(*values[: len(columns)]), LargestPlan(*values[len(columns) :]))
         for pk, *values in found
         if values[0] is not None
     }

@@ -55,3 +55,10 @@ def test_the_overview_shows_it(viewer, scanned):
     html = viewer.get("/").content.decode()
     assert "Largest plan against the budget of Local machine" in html
     assert overview()[0].largest.vram.size_bytes > 0
+
+
+def test_other_classes_keep_no_headroom_in_their_figure(scanned):
+    plan = StoredPlan.objects.select_related("row").get(row__model_class="embedding")
+    StoredPlan.objects.filter(pk=plan.pk).update(est_vram_bytes=22 * GIB)
+    vram = budget_bar(scanned, largest_plans()[scanned.pk]).bar.rows[0]
+    assert [part.key for part in vram.stretches] == ["weights"]
