@@ -316,7 +316,7 @@ class MemoryTerm:
     """One line of the memory table. `how` is the sentence behind "how?"; `parts` add up to the figure of each place."""
 
     key: str
-    """`weights`, `kv`, `compute`, `projector`, `drafter`, `runtime`, `headroom`, `checkpoints`."""
+    """`weights`, `kv`, `compute`, `projector`, `drafter`, `runtime`, `headroom`, `measured`, `checkpoints`."""
     label: str
     device_bytes: tuple[int, ...]
     ram_bytes: int

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from models_app.core.catalog import MemoryTerm, Plan
 from quartermaster_site.figures import share
 
-PART_ORDER = ("weights", "kv", "compute", "projector", "drafter", "runtime", "headroom", "checkpoints")
+PART_ORDER = ("weights", "kv", "compute", "projector", "drafter", "runtime", "headroom", "measured", "checkpoints")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from quartermaster_site.access.redaction import redact
 from quartermaster_site.drawings import MemoryBar, Part, Track, memory_bar
 from quartermaster_site.figures import UNKNOWN, count, gib, hundredths_text
 
-_COLOURS = {"runtime": "other", "checkpoints": "other"}
+_COLOURS = {"runtime": "other", "measured": "headroom", "checkpoints": "other"}
 _SHORT = {"weights": "weights", "kv": "context", "compute": "compute", "projector": "projector", "drafter": "drafter"}
 _TONES = {"fits": "ok", "spills": "warn", "over": "bad", "unknown": "warn", "unplanned": ""}
 _ENGINES = {

@@ -74,8 +74,9 @@ def room_of(header: Header, table: ModelTable, wishes: Wishes) -> Room:
     beside = beside_bytes(companions)
     ram = checkpoint_ram_bytes(table, wishes)
     ram += companions.projector.total_bytes if companions.projector and companions.projector.in_ram else 0
-    ram += 0 if devices else beside
-    rooms = [max(0, size - budget.runtime_bytes - wishes.headroom_bytes) for size in devices]
+    ram += wishes.excess.ram_bytes + (0 if devices else beside)
+    free = budget.runtime_bytes + wishes.headroom_bytes + wishes.excess.device_bytes
+    rooms = [max(0, size - free) for size in devices]
     if rooms:
         rooms[-1] = max(0, rooms[-1] - beside)
     head = baked_head(header, table, wishes)

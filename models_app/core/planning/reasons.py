@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 
 from models_app.core.catalog import Reason
 from models_app.core.planning.launch_plan import OVER, UNKNOWN, PlannedLaunch
 from models_app.core.planning.question import WINDOW_STEP
 from models_app.core.planning.table import ModelTable
+from models_app.core.planning.terms import excess_text
 from models_app.core.units import GIB
 
 
@@ -16,7 +18,7 @@ def reasons_of(table: ModelTable, planned: PlannedLaunch) -> tuple[Reason, ...]:
     if planned.verdict == UNKNOWN:
         return (Reason("cannot-judge", f"Cannot judge: {unjudged(table, planned)}."),)
     always = (_window(table, planned), _cache(planned), _placement(table, planned))
-    sometimes = (_devices(planned), _head(planned), _ram(planned))
+    sometimes = (_devices(planned), _head(planned), _excess(planned), _ram(planned))
     return always + tuple(reason for reason in sometimes if reason is not None)
 
 
@@ -120,6 +122,15 @@ def _head(planned: PlannedLaunch) -> Reason | None:
     return Reason(
         "drafts-with-own-head", "Drafts with the model's own draft layers, which need a context of their own."
     )
+
+
+def _excess(planned: PlannedLaunch) -> Reason | None:
+    excess = planned.wishes.excess
+    on_devices = excess.device_bytes if planned.wishes.budget.device_bytes else 0
+    if not on_devices and not excess.ram_bytes:
+        return None
+    seen = excess_text(replace(excess, device_bytes=on_devices))
+    return Reason("measured-extra", f"Kept free: {seen}.")
 
 
 def _ram(planned: PlannedLaunch) -> Reason | None:

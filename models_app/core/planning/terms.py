@@ -15,7 +15,7 @@ from models_app.core.planning.side_memory import (
 )
 from models_app.core.planning.table import ModelTable
 from models_app.core.planning.term_parts import compute_parts, context_parts, weight_parts
-from models_app.core.planning.wishes import Wishes
+from models_app.core.planning.wishes import Excess, Wishes
 from models_app.core.units import GIB, MIB
 
 CONVERTING = ("cuda", "rocm")
@@ -41,7 +41,7 @@ def memory_terms(
         ),
     ]
     extras = [_projector(wishes), _drafter(wishes, answer, head), _checkpoints(table, wishes, answer)]
-    extras += [_runtime(wishes), _headroom(wishes)]
+    extras += [_runtime(wishes), _headroom(wishes), _excess(wishes)]
     return tuple(terms + [term for term in extras if term and (term.ram_bytes or any(term.device_bytes))])
 
 
@@ -158,6 +158,24 @@ def _runtime(wishes: Wishes) -> MemoryTerm:
 def _headroom(wishes: Wishes) -> MemoryTerm:
     how = f"Kept free: {_gib(wishes.headroom_bytes)} on every device."
     return _placed("headroom", "Headroom", wishes, _on_every_device(wishes, "kept free", wishes.headroom_bytes), how)
+
+
+def _excess(wishes: Wishes) -> MemoryTerm:
+    excess = wishes.excess
+    parts: tuple[TermPart, ...] = ()
+    if excess.device_bytes:
+        parts += _on_every_device(wishes, "held beyond the projection", excess.device_bytes)
+    if excess.ram_bytes:
+        parts += (TermPart(None, "held beyond the projection", excess.ram_bytes),)
+    how = f"{excess_text(excess)}: kept free on top of the headroom."
+    return _placed("measured", "Measured extra", wishes, parts, how)
+
+
+def excess_text(excess: Excess) -> str:
+    """What was measured, as a sentence without its end."""
+    places = [f"{excess.device_bytes / MIB:,.0f} MiB more than projected on a device"] if excess.device_bytes else []
+    places += [f"{excess.ram_bytes / MIB:,.0f} MiB more in RAM"] if excess.ram_bytes else []
+    return f"llama.cpp measured {' and '.join(places)} on build {excess.build or 'unknown'}"
 
 
 def _on_every_device(wishes: Wishes, label: str, size_bytes: int) -> tuple[TermPart, ...]:

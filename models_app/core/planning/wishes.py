@@ -27,6 +27,21 @@ class Companions:
 
 
 @dataclass(frozen=True, slots=True)
+class Excess:
+    """What one build of llama.cpp was measured to hold beyond our projection, at most, for launches of one model."""
+
+    server: str
+    """The executable that this holds for."""
+    build: str
+    device_bytes: int = 0
+    """On one device."""
+    ram_bytes: int = 0
+
+
+NO_EXCESS = Excess("", "")
+
+
+@dataclass(frozen=True, slots=True)
 class Wishes:
     """Everything that decides one launch, besides the model."""
 
@@ -35,6 +50,8 @@ class Wishes:
     companions: Companions = field(default_factory=Companions)
     headroom_bytes: int = 0
     """Kept free on every device."""
+    excess: Excess = NO_EXCESS
+    """Kept free as well: what checks against llama.cpp have shown."""
     compute_factor: float = 1.0
     """A person's own safety factor on compute buffers."""
     pinned: frozenset[str] = frozenset()

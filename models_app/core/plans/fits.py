@@ -11,6 +11,7 @@ from models_app.core.planning.launch_plan import FITS, OVER, UNKNOWN, PlannedLau
 from models_app.core.planning.question import stepped
 from models_app.core.planning.reasons import unjudged
 from models_app.core.planning.rope import native_window
+from models_app.core.planning.wishes import Excess
 from models_app.core.plans.llm import Headers, Model, place_profile
 from models_app.core.plans.rows import no_header, profiled, skip_reason
 from models_app.core.settings import Override, Settings
@@ -63,13 +64,16 @@ def fits_of(
     override: Override | None = None,
     budget: Budget,
     headers: Headers = no_header,
+    excesses: Sequence[Excess] = (),
 ) -> dict[int, Fit]:
     """Window -> how the row does there under this budget. Never fails for what a file says."""
     own = override or Override()
     reason = skip_reason(row, header, settings, own)
     if reason or header is None:
         return {tokens: Fit(tokens, UNPLANNED, reason=reason) for tokens in tiers}
-    model, (base, *_) = profiled(row, header, settings=settings, override=own, budget=budget, headers=headers)
+    model, (base, *_) = profiled(
+        row, header, settings=settings, override=own, budget=budget, headers=headers, excesses=excesses
+    )
     return {tokens: _fit(model, base, tokens) for tokens in tiers}
 
 

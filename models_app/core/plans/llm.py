@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from gpus_app.core.budget import Budget
 from models_app.core.catalog import Header, Placement, Plan, Row
+from models_app.core.launch.backends import executable, executable_word
 from models_app.core.launch.llama import llama_command
 from models_app.core.launch.numbers import number_text
 from models_app.core.launch.profile import LaunchProfile
@@ -29,7 +30,7 @@ from models_app.core.planning.reasons import reasons_of
 from models_app.core.planning.side_memory import Projector, projector_of
 from models_app.core.planning.suggestions import suggestions_of
 from models_app.core.planning.table import ModelTable
-from models_app.core.planning.wishes import Companions, Wishes
+from models_app.core.planning.wishes import NO_EXCESS, Companions, Excess, Wishes
 from models_app.core.plans.pinned import Pinned, pinned_of
 from models_app.core.settings import Override, Settings
 from models_app.core.state.profile_set import ON_GPU, Profile
@@ -54,6 +55,7 @@ class Model:
     budget: Budget
     headers: Headers
     outputs: str = "server"
+    excesses: Sequence[Excess] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +84,17 @@ def place_profile(model: Model, profile: Profile) -> PlannedProfile:
         budget=budget,
         companions=companions,
         headroom_bytes=from_gib(_headroom_gib(settings, pinned)),
+        excess=excess_of(model.excesses, executable(settings, profile.override, "llm")),
         compute_factor=settings.compute_buf_factor,
         pinned=pinned.knobs,
         unjudged=pinned.unjudged,
     )
     return PlannedProfile(pinned, spec, _planned(model, pinned, wishes))
+
+
+def excess_of(excesses: Sequence[Excess], server: str) -> Excess:
+    """What was measured with this executable, as a command names it."""
+    return next((excess for excess in excesses if executable_word(excess.server) == server), NO_EXCESS)
 
 
 def _budget(budget: Budget, override: Override) -> Budget:

@@ -13,6 +13,7 @@ from models_app.core.launch.backends import engine_of, executable
 from models_app.core.launch.executables import VLLM
 from models_app.core.planning.context_curve import ContextCurve, context_curve
 from models_app.core.planning.table import model_table
+from models_app.core.planning.wishes import Excess
 from models_app.core.plans.engines.registry import ENGINES, VLLM_LLM, Engine, plan_class
 from models_app.core.plans.engines.request import Surroundings, skipped
 from models_app.core.plans.llm import Headers, Model, place_profile, plan_profile
@@ -33,13 +34,15 @@ def plan_row(
     budget: Budget,
     backends: Sequence[BackendEntry] = (),
     headers: Headers = no_header,
+    excesses: Sequence[Excess] = (),
     outputs: str = "server",
     surroundings: Surroundings | None = None,
 ) -> tuple[Plan, ...]:
     """The plans of a row, the base first. Never fails for what a file says: what can't be planned says why.
 
     `headers` gives the header of a companion file, None where it can't be read; `backends` replaces the registry of
-    the settings where it is given; `outputs` is that of `Launch`; `surroundings` are for classes with components.
+    the settings where it is given; `excesses` are what checks of this model have shown; `outputs` is that of
+    `Launch`; `surroundings` are for classes with components.
     """
     own = override or Override()
     if backends:
@@ -53,7 +56,7 @@ def plan_row(
     if reason or header is None:
         return (skipped(row, own, reason),)
     model, profiles = profiled(
-        row, header, settings=settings, override=own, budget=budget, headers=headers, outputs=outputs
+        row, header, settings=settings, override=own, budget=budget, headers=headers, excesses=excesses, outputs=outputs
     )
     return tuple(plan_profile(model, profile) for profile in profiles)
 
@@ -67,6 +70,7 @@ def plan_curve(
     override: Override | None = None,
     budget: Budget,
     headers: Headers = no_header,
+    excesses: Sequence[Excess] = (),
 ) -> ContextCurve | None:
     """Memory against the window for a plan that `plan_row` gives for the same arguments; None without one.
 
@@ -75,7 +79,9 @@ def plan_curve(
     own = override or Override()
     if header is None or skip_reason(row, header, settings, own):
         return None
-    model, profiles = profiled(row, header, settings=settings, override=own, budget=budget, headers=headers)
+    model, profiles = profiled(
+        row, header, settings=settings, override=own, budget=budget, headers=headers, excesses=excesses
+    )
     profile = next((profile for profile in profiles if profile.id == profile_id), profiles[0])
     return context_curve(model.table, place_profile(model, profile).planned)
 
@@ -88,11 +94,12 @@ def profiled(
     override: Override,
     budget: Budget,
     headers: Headers = no_header,
+    excesses: Sequence[Excess] = (),
     outputs: str = "server",
 ) -> tuple[Model, tuple[Profile, ...]]:
     """What the launches of a row share, and its profiles, the base first. Only for a row without a `skip_reason`."""
     runtime_budget = _on_its_runtime(budget, settings, override)
-    model = Model(row, header, model_table(header), settings, runtime_budget, headers, outputs)
+    model = Model(row, header, model_table(header), settings, runtime_budget, headers, outputs, excesses)
     identity = ProfiledModel(
         id=row.id,
         architecture=header.architecture,
