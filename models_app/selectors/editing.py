@@ -90,7 +90,6 @@ class Editing:
             trained_tokens=header.context_length if header else 0,
             block_count=header.block_count if header else 0,
             device_count=len(self.facts.budget.device_bytes),
-            is_moe=bool(self.is_moe),
             rope_scaling=read_pins(custom_text(self.pinned.override)).rope_scaling or inherited_rope,
         )
 

@@ -18,6 +18,7 @@ from gpus_app.models import Host, OsFamily
 from gpus_app.services import request_plan
 from models_app import convert
 from models_app.core.fields import OVERRIDE_FIELDS
+from models_app.core.fields.groups import ARGUMENT_KEYS
 from models_app.core.launch.tokens import POSIX, WINDOWS
 from models_app.core.plans.chosen import without_chosen
 from models_app.core.settings import Override, override_from_mapping
@@ -31,8 +32,6 @@ from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require, require_arguments
 from quartermaster_site.errors import EditConflict, Refused
 
-ARGUMENT_KEYS = frozenset({"customArgs", "customArgsOff", "extraArgs"})
-"""Fields that need the grant for custom launch arguments."""
 EDITABLE = {field.key: field for field in OVERRIDE_FIELDS if field.key not in ("match", "quant", "variants")}
 
 
@@ -90,7 +89,7 @@ def save_override(
             return current.own
         if version < 0 or conflicts(before, state_at(row, before, version), values.keys()):
             check_version(current.own, version, before)
-        if touched & ARGUMENT_KEYS:
+        if touched.intersection(ARGUMENT_KEYS):
             require_arguments(actor.user)
         fields = _shortest(row, current, values, touched, facts)
         if fields == before:

@@ -15,10 +15,11 @@ from models_app import convert
 from models_app.core.catalog import Plan
 from models_app.core.discovery.enhancers import enhancer_name
 from models_app.core.discovery.names import slugify
+from models_app.core.fields.groups import ARGUMENT_KEYS
 from models_app.core.launch.ownership import clear_owned_by_text
 from models_app.core.settings import Override, variant_from_mapping
 from models_app.models import Row
-from models_app.services.editing import ARGUMENT_KEYS, changes_of
+from models_app.services.editing import changes_of
 from models_app.services.planning import HostFacts, host_facts, preview_plan, stored_override
 from models_app.services.variants import MOST_VARIANTS, check_variant_values, name_problem
 from quartermaster_site.access.audit import Actor, record
@@ -170,7 +171,7 @@ def _change(
         if version is not None and version != held.version:
             raise _conflict(held, name)
         differing = changes_of(_of(before, name), _of(after, name))
-        if differing.keys() & ARGUMENT_KEYS:
+        if differing.keys() & set(ARGUMENT_KEYS):
             require_arguments(actor.user)
         held.values, held.version = {KEY: after}, held.version + 1
         held.changed_by, held.changed_at = actor.user, timezone.now()

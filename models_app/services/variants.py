@@ -15,6 +15,7 @@ from gpus_app.services import request_plan
 from models_app import convert
 from models_app.core.discovery.names import slugify
 from models_app.core.fields import VARIANT_FIELDS
+from models_app.core.fields.groups import ARGUMENT_KEYS
 from models_app.core.launch.ownership import clear_owned_by_text
 from models_app.core.settings import Override, variant_from_mapping
 from models_app.core.state.editor import put_variant
@@ -23,7 +24,6 @@ from models_app.core.state.variants import VISION, merge_variant
 from models_app.models import Change, Row
 from models_app.models import Variant as StoredVariant
 from models_app.services.editing import (
-    ARGUMENT_KEYS,
     Pinned,
     check_version,
     conflicts,
@@ -66,7 +66,7 @@ def add_variant(*, row: Row, name: str, actor: Actor, values: Mapping[str, Any] 
         current = pinned(row)
         _check_name(row, current, name)
         fields = _fields(row, current, name, values or {}, (values or {}).keys())
-        if ARGUMENT_KEYS & fields.keys():
+        if fields.keys() & set(ARGUMENT_KEYS):
             require_arguments(actor.user)
         own = own_override(row, current)
         if own.variants.count() >= MOST_VARIANTS:
@@ -96,7 +96,7 @@ def save_variant(
             return held
         if version < 0 or conflicts(before, state_at(row, before, version, held.name), values.keys()):
             check_version(held, version, before)
-        if touched & ARGUMENT_KEYS:
+        if touched.intersection(ARGUMENT_KEYS):
             require_arguments(actor.user)
         fields = _fields(row, pinned(row), held.name, {**before, **values}, touched)
         if fields == before:

@@ -32,7 +32,7 @@ OPEN_GROUPS = frozenset({"essentials", "vision", "reasoning", "components", "gen
 """Groups that a form shows unfolded; the others unfold by themselves when something is set in them."""
 
 ARGUMENT_KEYS = ("customArgs", "customArgsOff", "extraArgs")
-"""The launch text: a form of its own."""
+"""The launch text: a form of its own, and a grant of its own."""
 
 _OF_THE_TWIN = frozenset({"ctx", "vramTargetGB", "mmproj", "unlisted"})
 """What the variant named `vision` says about the entry that loads a projector."""

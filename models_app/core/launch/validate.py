@@ -18,7 +18,7 @@ UNVERIFIED = "unverified"
 _MESSAGES = {
     BACKEND_MISSING: "{} is a known flag, but this build does not have it: the build is older or newer than the flag.",
     UNKNOWN: "{} is known neither to us nor to this build.",
-    UNVERIFIED: "{} is not known to us, and the help of this build cannot be read.",
+    UNVERIFIED: "{} is not known to us, and the help of this build was not read.",
 }
 
 PLUMBING = {

@@ -23,7 +23,6 @@ class Limits:
     trained_tokens: int = 0
     block_count: int = 0
     device_count: int = 0
-    is_moe: bool = False
     rope_scaling: str = ""
     """In force while the form is read: it lifts the ceiling of the context."""
 
