@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models_app.models import HeaderFacts, Row
+from gpus_app.models import Host
+from models_app.models import HeaderFacts, Root, Row
 from quartermaster_site.jobs.models import Job, State
 from quartermaster_site.jobs.receiving import receive
 
@@ -67,3 +68,21 @@ def test_header_texts_too(send):
 def test_bytes_that_no_database_takes_are_replaced(send):
     send(rows=[{**ROW, "publisher": "a\x00b\ud800"}])
     assert Row.objects.get().publisher == "a�b?"
+
+
+def test_a_host_speaks_for_itself_alone(send, host):
+    """Naming a file or a folder of another host changes nothing there."""
+    other = Host.objects.create(slug="other", name="Other")
+    root = Root.objects.create(host=other, path="/m", state="ok")
+    theirs = HeaderFacts.objects.create(
+        host=other, path="/m/a.gguf", size_bytes=9, mtime_ns=9, facts={"format": "gguf"}
+    )
+    row = Row.objects.create(host=other, root=root, header=theirs, path="/m/a.gguf", served_id="theirs")
+    job = send(rows=[{**ROW, "root": "/m"}], headers=[{**HEADER, "facts": None, "error": {"code": "x", "text": "x"}}])
+    roots = [{"path": "/m", "state": "missing", "files": 0}]
+    receive({"job": job.pk, "token": "t", "kind": "done", "data": {"batches": 1, "roots": roots, "unread": ["/m"]}})
+    for item in (root, theirs, row):
+        before = dict(vars(item))
+        item.refresh_from_db()
+        assert {name: value for name, value in vars(item).items() if name in before} == before
+    assert Row.objects.get(host=host).root is None
