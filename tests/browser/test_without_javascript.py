@@ -85,3 +85,24 @@ def test_sign_out(plain: Page, library: str) -> None:
     plain.goto(f"{library}/")
     plain.get_by_role("button", name="Sign out").click()
     expect(plain.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_settings_are_tried_and_saved_without_script(plain: Page, library: str) -> None:
+    from models_app.models import Override
+
+    plain.goto(f"{library}/models/")
+    plain.get_by_role("link", name="qwen3-8b", exact=True).click()
+    plain.get_by_role("navigation", name="qwen3-8b").get_by_role("link", name="Settings").click()
+    plain.get_by_label("Context", exact=True).fill("8k")
+    plain.get_by_role("button", name="Update preview").click()
+    expect(plain.locator("#plan")).to_contain_text("context 8,192")
+    expect(plain.locator("#form-state")).to_have_text("1 setting not saved")
+    assert not Override.objects.exists()
+    plain.get_by_label("Context", exact=True).press("Enter")
+    expect(plain.get_by_text("Saved.")).to_be_visible()
+    assert Override.objects.get().fields == {"ctx": 8192}
+    plain.get_by_role("button", name="Reset Context").click()
+    expect(plain.get_by_label("Context", exact=True)).to_have_value("")
+    plain.get_by_role("button", name="Save", exact=True).click()
+    expect(plain.get_by_text("Saved.")).to_be_visible()
+    assert Override.objects.get().fields == {}
