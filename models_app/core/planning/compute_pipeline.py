@@ -39,7 +39,7 @@ def _pipeline_rows(run: Launched, stage: Stage, work: int) -> tuple[int, int]:
         return 7 * e, 5 * e
     if rules.state in ("wkv", "wkv6") and rules.recurrent:
         return (20 * e, 20 * e) if is_first else (21 * e, 21 * e)
-    if _ends_in_mixers(table) and _mixer_crosses(table, stage):
+    if _has_projections(table) and _mixer_crosses(table, stage):
         return (24 * e, 24 * e) if is_first else (28 * e, 28 * e)
     queries = max(run.sizes.queries, e)
     plain = rules.gated and not (rules.late_norms or rules.parallel_blocks or table.is_moe or rules.recurrent)
@@ -70,9 +70,9 @@ def _mixer_crosses(table: ModelTable, stage: Stage) -> bool:
     return table.rules.recurrent == "neither" or not before
 
 
-def _ends_in_mixers(table: ModelTable) -> bool:
-    """State-space mixers up to the last block, whose projections lie between what goes to the next device."""
+def _has_projections(table: ModelTable) -> bool:
+    """State-space mixers, whose projections lie between what goes to the next device."""
     rules = table.rules
     if rules.state not in ("ssm", "ssm1") or (rules.state == "ssm" and table.is_moe):
         return False
-    return rules.recurrent == "neither" or (rules.recurrent in ("all", "no-kv-heads") and table.caches[-1].state_s > 0)
+    return rules.recurrent in ("neither", "all", "no-kv-heads")

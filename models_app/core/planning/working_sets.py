@@ -192,9 +192,16 @@ def _expert_floats(experts: ExpertShape, embedding: int, *, scaled: bool) -> tup
 
 
 def _latent_floats(model: ModelKeys, heads: int) -> int:
-    """Attention over a compressed cache, in its absorbed form."""
-    compressed = 2 * model.number("attention.kv_lora_rank") + 2 * model.number("rope.dimension_count")
-    return heads * (model.number("attention.key_length_mla") + compressed)
+    """Attention over a compressed cache, in its absorbed form. Turned parts of queries narrower than a row find room
+    below the masks; the result of a dense block whose product lay there does not.
+    """
+    rank, turned = model.number("attention.kv_lora_rank"), model.number("rope.dimension_count")
+    embedding = model.header.embedding_length
+    floats = heads * (model.number("attention.key_length_mla") + 2 * rank + turned)
+    if heads * turned > embedding:
+        floats += heads * turned
+    narrow = not _has_experts(model, 0) and model.feed_forward(0) <= 2 * embedding
+    return floats + (embedding if narrow else 0)
 
 
 def _attention_parts(model: ModelKeys, heads: int) -> tuple[int, ...]:
