@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from models_app.core.export.presets.grammar import PresetSyntaxError
@@ -95,11 +95,7 @@ def reload(old: str, new: str | None, running: Collection[str]) -> Reload:
         after = read(new)
     except (PresetError, PresetSyntaxError):
         return Reload(FULL, (), listed)
-    stopped = tuple(
-        name
-        for name, given in before.models.items()
-        if name in running and (name not in after.models or _compared(given) != _compared(after.models[name]))
-    )
+    stopped = tuple(name for name in changed_sections(before.models, after.models) if name in running)
     still_running = set(running) - set(stopped)
     known = {name: set(before.aliases(name)) for name in before.models if name in after.models}
     for name in known:
@@ -118,6 +114,15 @@ def reload(old: str, new: str | None, running: Collection[str]) -> Reload:
             return Reload(FULL, stopped, _sorted(known), loads_hang=True)
         known[name] = set(after.aliases(name))
     return Reload(LOADS, stopped, _sorted(known))
+
+
+def changed_sections(before: Mapping[str, Options], after: Mapping[str, Options]) -> tuple[str, ...]:
+    """Models that a reload would stop if they ran: their section is gone, or says something else."""
+    return tuple(
+        name
+        for name, given in before.items()
+        if name not in after or (given != after[name] and _compared(given) != _compared(after[name]))
+    )
 
 
 def changed_models(old: str, new: str, running: Collection[str]) -> tuple[str, ...]:
