@@ -220,6 +220,13 @@ def test_compute_by_hand(zoo_table, name, launch, server, everything):
         assert use.devices[0].compute_bytes / MIB == pytest.approx(wanted, abs=0.2)
 
 
+def test_without_flash_attention_every_element_of_v_needs_an_index(zoo_table):
+    use = project(zoo_table("gemma3-12b-q4_k_m"), Launch(8192, ubatch=1024, flash_attn=False))
+    # llama.cpp 11434: two masks of floats, and two rows of 2048 indices of 8 bytes for each token of the micro-batch.
+    assert use.host.compute_bytes / MIB == pytest.approx(132.04, abs=0.1)
+    assert use.devices[0].compute_bytes / MIB == pytest.approx(676.03, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("name", "launch", "mib"),
     [

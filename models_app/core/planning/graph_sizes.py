@@ -15,6 +15,7 @@ from models_app.core.units import pad
 LOGIT_BYTES = 4
 OUTPUT_ID_BYTES = 4
 F16_BYTES = 2
+V_INDEX_BYTES = 8
 NEARLY_A_ROW = 1.22
 
 
@@ -102,12 +103,15 @@ def output_rows(table: ModelTable, launch: Launch, geo: Geometry) -> int:
 
 
 def _masks(table: ModelTable, launch: Launch, geo: Geometry) -> tuple[int, int]:
-    """Mask of the full caches and of the sliding ones: half floats with flash attention, floats without."""
+    """Mask of the full caches and of the sliding ones: half floats with flash attention, floats without. Then V is
+    stored transposed, and every element of it needs an index beside its mask.
+    """
     per_cell = (2 if launch.flash_attn and table.rules.flash else 4) * geo.tokens
     if not table.rules.has_cache:
         square = per_cell * geo.tokens
         return square, square if table.window else 0
-    return per_cell * geo.cells, per_cell * geo.window_cells
+    indices = 0 if launch.flash_attn else V_INDEX_BYTES * geo.tokens * table.v_width_largest
+    return per_cell * geo.cells + indices, per_cell * geo.window_cells + indices
 
 
 def _decay_bytes(table: ModelTable, geo: Geometry) -> int:
