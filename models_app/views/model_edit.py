@@ -12,7 +12,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from models_app import selectors, services
-from models_app.core.launch.ownership import custom_text
+from models_app.core.discovery.names import slugify
+from models_app.core.launch.ownership import custom_text, knobs_set
 from models_app.core.state.typed import control_text
 from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
 from models_app.pages.context_curve import curve_section
@@ -164,7 +165,11 @@ def panel_of(editing: Editing, preview: Preview, profile_id: str = "") -> PlanPa
     machine = machine_of(preview.budget, editing.row.host.ram_total_bytes)
     plan = next((plan for plan in preview.plans if plan.profile_id == profile_id), preview.base)
     curve = curve_section(preview.curve(plan.profile_id))
-    return plan_panel(plan, machine, block_count=blocks, curve=curve)
+    own = [
+        item for item in preview.override.variants if plan.profile_id == f"{editing.row.served_id}-{slugify(item.name)}"
+    ]
+    pinned = frozenset[str]().union(*(knobs_set(layer) for layer in (preview.override, *own)))
+    return plan_panel(plan, machine, block_count=blocks, pinned=pinned, curve=curve)
 
 
 def _stored_form(editing: Editing) -> EditorForm:

@@ -95,6 +95,7 @@ def test_a_preview_swaps_the_panel_and_the_slots_and_stores_nothing(editor: Clie
     assert "pool 16,384" in html
     assert re.search(r'id="o-ctx" hx-swap-oob="true"><b>not saved yet</b>', html)
     assert "2 settings not saved" in html
+    assert re.search(r"<em>set here</em>-c 16384", html), "the command says which argument comes from the form"
     assert 'id="f-ctx"' not in html, "the field itself is never swapped"
     assert not Override.objects.exists()
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from models_app.core.errors import LaunchError
-from models_app.core.fields import OVERRIDE_FIELDS, Field
+from models_app.core.fields import MODEL_FIELDS, OVERRIDE_FIELDS, Field
 from models_app.core.launch.flag_table import FlagTable, Word, read_words
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.sd_flags import SD
@@ -41,6 +41,12 @@ def custom_text(override: Override | None) -> str:
 def text_of(layer: SharedFields) -> str:
     """The launch text of an override or a variant, whatever its switch says."""
     return layer.custom_args if layer.custom_args.strip() else layer.extra_args
+
+
+def knobs_set(layer: SharedFields) -> frozenset[str]:
+    """Knobs of the fields that an override or a variant sets."""
+    fields = (field for field in MODEL_FIELDS if field.is_set(getattr(layer, field.attribute, None)))
+    return frozenset(knob for field in fields for knob in field.knobs)
 
 
 def fields_behind(knob: str, is_moe: bool | None = None) -> tuple[Field, ...]:
