@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -12,6 +11,7 @@ from django.db.models import Count, Prefetch, Q, QuerySet
 
 from models_app.core.fields.choices import CATEGORIES
 from models_app.models import Override, Row, StoredPlan
+from models_app.selectors.list_order import SORTS, choose, ordered_groups
 
 PAGE_SIZE = 100
 MAX_TEXT = 200
@@ -130,46 +130,24 @@ def group_of(row: Row) -> ModelGroup:
     """The model of a row, with this row as the quant that is shown."""
     siblings = Row.objects.filter(host_id=row.host_id)
     siblings = siblings.filter(model_key=row.model_key) if row.model_key else siblings.filter(pk=row.pk)
-    [group] = _with_authors(_grouped(list(_with_plans(siblings)), frozenset({row.pk})))
+    [group] = _with_authors([_group(list(_with_plans(siblings)), frozenset({row.pk}))])
     return group
-
-
-def _number(name: str) -> Callable[[ModelGroup], Any]:
-    return lambda group: getattr(group.base, name, 0) or 0
-
-
-SORTS: Mapping[str, Callable[[ModelGroup], Any]] = {
-    "name": lambda group: group.chosen.served_id.lower(),
-    "host": lambda group: group.chosen.host.slug,
-    "cat": lambda group: CATEGORIES.index(group.chosen.category) if group.chosen.category in CATEGORIES else 99,
-    "quant": lambda group: group.chosen.quant,
-    "size": lambda group: group.chosen.size_bytes,
-    "ctx": _number("ctx_tokens"),
-    "vram": _number("est_vram_bytes"),
-    "ram": _number("est_ram_bytes"),
-    "state": lambda group: group.chosen.state,
-}
 
 
 def model_list(wanted: ModelFilter) -> ModelPage:
     """The page of the list that the filter names."""
     everything = _filtered(replace(wanted, cat=""))
     categories = dict(everything.order_by().values_list("category").annotate(Count("id")))
-    rows = list(_with_plans(_filtered(wanted)))
-    groups = _grouped(rows, wanted.picks)
-    if wanted.families:
-        groups = _by_family(groups)
-    elif wanted.sort:
-        groups.sort(key=SORTS[wanted.sort.removeprefix("-")], reverse=wanted.sort.startswith("-"))
-    pages = max(-(-len(groups) // PAGE_SIZE), 1)
+    order = ordered_groups(_filtered(wanted), sort=wanted.sort, families=wanted.families, picks=wanted.picks)
+    pages = max(-(-len(order) // PAGE_SIZE), 1)
     start = (min(wanted.page, pages) - 1) * PAGE_SIZE
-    shown = groups[start : start + PAGE_SIZE]
+    row_total = sum(map(len, order))
     return ModelPage(
         filter=wanted,
-        groups=_with_authors(shown),
-        group_total=len(groups),
-        row_total=len(rows),
-        hidden=Row.objects.count() - len(rows) if wanted.is_active else 0,
+        groups=_with_authors(_loaded(order[start : start + PAGE_SIZE], wanted.picks)),
+        group_total=len(order),
+        row_total=row_total,
+        hidden=Row.objects.count() - row_total if wanted.is_active else 0,
         pages=pages,
         categories={name: categories[name] for name in CATEGORIES if categories.get(name)},
     )
@@ -211,37 +189,16 @@ def _with_plans(rows: QuerySet[Row]) -> QuerySet[Row]:
     )
 
 
-def _grouped(rows: Sequence[Row], picks: frozenset[int]) -> list[ModelGroup]:
-    """Rows of one host and model key together, in the order of their first row."""
-    found: dict[tuple[int, str], list[Row]] = {}
-    for row in rows:
-        found.setdefault((row.host_id, row.model_key or row.path), []).append(row)
-    return [ModelGroup(f"{host}:{key}", _chosen(members, picks), members) for (host, key), members in found.items()]
+def _loaded(order: Sequence[Sequence[int]], picks: frozenset[int]) -> list[ModelGroup]:
+    """The rows of these groups, whole."""
+    rows = {row.pk: row for row in _with_plans(Row.objects.filter(pk__in=[pk for group in order for pk in group]))}
+    groups = ([rows[pk] for pk in group if pk in rows] for group in order)
+    return [_group(members, picks) for members in groups if members]
 
 
-def _by_family(groups: list[ModelGroup]) -> list[ModelGroup]:
-    """Families of several models first, in the order of their first member; then the models without relatives."""
-    sizes = Counter(group.chosen.family_key for group in groups)
-    order: dict[str, int] = {}
-    for group in groups:
-        order.setdefault(group.chosen.family_key, len(order))
-    return sorted(groups, key=lambda group: (sizes[group.chosen.family_key] < 2, order[group.chosen.family_key]))
-
-
-def _chosen(rows: Sequence[Row], picks: frozenset[int]) -> Row:
-    """The quant a person picked, else the largest that fits, else the smallest of those with a plan."""
-    picked = next((row for row in rows if row.pk in picks), None)
-    if picked:
-        return picked
-    fitting = [row for row in rows if (plan := base_plan(row)) and plan.verdict == "fits"]
-    if fitting:
-        return max(fitting, key=lambda row: row.size_bytes)
-    return min(rows, key=lambda row: (not _is_planned(row), row.size_bytes))
-
-
-def _is_planned(row: Row) -> bool:
-    plan = base_plan(row)
-    return plan is not None and not plan.skip_reason
+def _group(rows: Sequence[Row], picks: frozenset[int]) -> ModelGroup:
+    key = f"{rows[0].host_id}:{rows[0].model_key or rows[0].path}"
+    return ModelGroup(key, choose(rows, picks, base_plan), rows)
 
 
 def _with_authors(groups: Sequence[ModelGroup]) -> list[ModelGroup]:

@@ -154,6 +154,29 @@ def test_five_hundred_rows_take_at_most_twelve_queries(
     assert "Page 3 of 3" in html
 
 
+@pytest.mark.parametrize("address", ["/models/", "/models/?sort=-vram", "/models/?group=family", "/models/?page=2"])
+def test_only_the_rows_of_a_page_are_loaded(
+    gpu_host: Host, viewer: Client, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setattr("models_app.selectors.listing.PAGE_SIZE", 5)
+    for number in range(20):
+        for quant in ("Q4_K_M", "Q8_0"):
+            _add(gpu_host, f"model-{number:02}", quant)
+    loaded = 0
+    real = Row.from_db.__func__  # type: ignore[attr-defined]
+
+    def count(cls: type[Row], *given: Any) -> Row:
+        nonlocal loaded
+        loaded += 1
+        return real(cls, *given)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(Row, "from_db", classmethod(count))
+    html = _html(viewer, address)
+    assert len(_names(html)) == 5
+    assert "20 models in 40 quants" in html
+    assert loaded == 10
+
+
 def test_a_quant_that_cannot_be_served_is_not_the_one_shown(gpu_host: Host, viewer: Client) -> None:
     gap = {"verdict": "unplanned", "skip_reason": "incomplete: part 2 of 3 is not on disk"}
     _add(gpu_host, "delta-70b", size_bytes=2 << 30, plan=gap)
