@@ -165,10 +165,9 @@ def panel_of(editing: Editing, preview: Preview, profile_id: str = "") -> PlanPa
     machine = machine_of(preview.budget, editing.row.host.ram_total_bytes)
     plan = next((plan for plan in preview.plans if plan.profile_id == profile_id), preview.base)
     curve = curve_section(preview.curve(plan.profile_id))
-    own = [
-        item for item in preview.override.variants if plan.profile_id == f"{editing.row.served_id}-{slugify(item.name)}"
-    ]
-    pinned = frozenset[str]().union(*(knobs_set(layer) for layer in (preview.override, *own)))
+    base_id, variants = editing.row.served_id, preview.override.variants
+    own = [variant for variant in variants if plan.profile_id == f"{base_id}-{slugify(variant.name)}"]
+    pinned = {knob for layer in (preview.override, *own) for knob in knobs_set(layer)}
     return plan_panel(plan, machine, block_count=blocks, pinned=pinned, curve=curve)
 
 
