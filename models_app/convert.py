@@ -18,6 +18,7 @@ from models_app.core.components.pool import Pool, PoolEntry
 from models_app.core.discovery.families import family_key, model_base_key
 from models_app.core.errors import HeaderError, RecordError
 from models_app.core.launch.backends import with_registry
+from models_app.core.launch.program_text import ProgramDevice
 from models_app.core.readers.record import header_from_json
 from models_app.core.settings import (
     BackendEntry,
@@ -137,8 +138,24 @@ def core_settings(host: Host) -> Settings:
 
 
 def core_backends(host: Host) -> tuple[BackendEntry, ...]:
-    """The backends that planning may choose from, in the order of the list."""
-    return tuple(core_backend(row) for row in host.backends.all())
+    """The backends that planning may choose from: all but those that say of themselves that they are another kind."""
+    return tuple(core_backend(row) for row in host.backends.all() if not is_refused(row))
+
+
+def is_refused(row: Backend) -> bool:
+    """Whether the program is known to be of another kind than it is registered as: it would not run our commands."""
+    return row.probe.get("kind", "") not in ("", row.kind)
+
+
+def backend_devices(row: Backend) -> tuple[ProgramDevice, ...] | None:
+    """What the program lists as its devices; None where it was not asked or cannot say."""
+    listed = row.probe.get("devices")
+    return None if listed is None else tuple(ProgramDevice(**device) for device in listed)
+
+
+def backend_flags(row: Backend) -> frozenset[str] | None:
+    """The flags that its help names; None where that is not known."""
+    return frozenset(row.probe.get("flags") or ()) or None
 
 
 def core_backend(row: Backend) -> BackendEntry:

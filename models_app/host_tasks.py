@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
-from models_app import browsing, checking, folder_events, scanning, target_file, watching
+from gpus_app.core.probes.program import ProgramRun, run_program
+from models_app import backend_probing, browsing, checking, folder_events, scanning, target_file, watching
 from models_app.core.discovery.roots import Root
 from models_app.core.readers.cache import HeaderCache
 from quartermaster_site import env
 from quartermaster_site.celery import app
 from quartermaster_site.jobs.dispatch import CONTROL_QUEUE, send
-from quartermaster_site.jobs.host_tasks import host_task
+from quartermaster_site.jobs.host_tasks import Cancelled, host_task
 from quartermaster_site.jobs.reporting import Reporter
 
 PLATFORM = {"win32": "windows", "darwin": "darwin"}.get(sys.platform, "linux")
@@ -71,6 +73,27 @@ def find_checker(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
 def verify_memory(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
     """What llama.cpp itself projects for one launch."""
     return checking.check(report, inputs)
+
+
+@host_task("models_app.host_tasks.probe_backends")
+def probe_backends(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
+    """What the executables of `inputs` say of themselves: {"programs": [[number, path]], "fresh": ask again}."""
+    environment = env.program_environment()
+
+    def run(command: Sequence[str], seconds: float) -> ProgramRun:
+        answer = run_program(command, seconds, environment, report.is_cancelled)
+        if report.is_cancelled():
+            raise Cancelled
+        return answer
+
+    prober = backend_probing.Prober(run, env.backend_roots())
+    found, programs = [], inputs["programs"]
+    for done, (number, path) in enumerate(programs):
+        report.progress("Asking", done, len(programs), unit="programs", current=path)
+        answer = prober.probe(path, fresh=bool(inputs.get("fresh")))
+        report.warnings += bool(answer["problem"])
+        found.append({"number": number, "path": path, **answer})
+    return {"programs": found}
 
 
 @host_task("models_app.host_tasks.write_config")

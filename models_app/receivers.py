@@ -8,6 +8,7 @@ from django.db import transaction
 
 from gpus_app.services import request_plan
 from models_app.services import results
+from models_app.services.backend_probes import store_probes
 from models_app.services.scanning import scan_inputs
 from models_app.services.writing import note_failed, note_written
 from quartermaster_site.access.audit import Actor
@@ -47,6 +48,12 @@ class BrowseReceiver(Receiver):
             "truncated": untrusted.boolean(data.get("truncated", False), "truncated"),
             "entries": [_entry(entry) for entry in entries],
         }
+
+
+class BackendReceiver(Receiver):
+    def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
+        """What programs said of themselves; of a job that was stopped nothing is known."""
+        return {} if partial else store_probes(job=job, data=data)
 
 
 class PublishReceiver(Receiver):

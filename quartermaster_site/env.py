@@ -167,6 +167,21 @@ def browse_roots() -> tuple[str, ...]:
     return found or (os.path.abspath(os.sep),)
 
 
+def backend_roots() -> tuple[str, ...]:
+    """Folders from which this host runs backends that people register; everything when unset."""
+    found = tuple(part for part in text("QM_BACKEND_ROOTS").split(os.pathsep) if part)
+    for part in found:
+        if not os.path.isabs(part):
+            raise ConfigurationError(f"QM_BACKEND_ROOTS: {part!r} is not an absolute path.")
+    return found or (os.path.abspath(os.sep),)
+
+
+def program_environment() -> dict[str, str]:
+    """The environment of this process for foreign programs: without our own variables, which may hold secrets."""
+    own = ("QM_", "DJANGO_", "CELERY_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(own)}
+
+
 def log_level() -> str:
     value = text("QM_LOG_LEVEL", "INFO").upper()
     if value not in ("DEBUG", "INFO", "WARNING", "ERROR"):
@@ -186,6 +201,7 @@ READERS = (
     role,
     host_slug,
     browse_roots,
+    backend_roots,
     log_level,
 )
 """Every reader, for `doctor`: a value that one of them refuses is named there."""
@@ -194,6 +210,7 @@ VARIABLES = frozenset(
     {
         *("QM_DATA_DIR", "QM_SECRET_KEY", "QM_DEBUG", "QM_HTTPS", "QM_ALLOWED_HOSTS", "QM_TRUSTED_ORIGINS"),
         *("QM_REDIS_URL", "QM_DATABASE_URL", "QM_ROLE", "QM_HOST_SLUG", "QM_BROWSE_ROOTS", "QM_LOG_LEVEL"),
+        "QM_BACKEND_ROOTS",
         *("QM_VENV", "QM_PYTHON"),
     }
 )

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gpus_app.models import Backend
+from gpus_app.selectors import idle_devices
 from models_app.backend_form import KIND_NAMES
+from models_app.convert import backend_devices, is_refused
 from models_app.core.launch.backends import kind_classes
 from models_app.core.launch.executables import Executable
+from models_app.core.launch.program_text import matched_ids
 from models_app.selectors.backends import USES, HostBackends, ServedModel
+from quartermaster_site.figures import counted
 
 CLASS_NAMES = {
     "llm": "text",
@@ -38,6 +42,15 @@ class UseLine:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceLine:
+    """What the program calls a device, and which one of the host's it is."""
+
+    id: str
+    name: str
+    ours: str
+
+
+@dataclass(frozen=True, slots=True)
 class BackendLine:
     """One registered executable."""
 
@@ -54,6 +67,11 @@ class BackendLine:
     shape: str
     models: str
     probed_at: datetime | None
+    version: str
+    flags: str
+    devices: tuple[DeviceLine, ...]
+    device_note: str
+    problem: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +126,8 @@ def backend_lines(found: HostBackends) -> list[BackendLine]:
 
 def _line(found: HostBackends, row: Backend, in_use: set[str]) -> BackendLine:
     models = found.models_of(row)
-    tone, word, shape = ("ok", "in use", "ok") if row.slug in in_use else ("", "not used", "idle")
-    if not tone and models:
-        tone, word, shape = "ok", "in use by pins", "ok"
+    tone, word, shape = _state(row, row.slug in in_use, bool(models))
+    devices, note = _devices(found, row)
     return BackendLine(
         pk=row.pk,
         slug=row.slug,
@@ -125,7 +142,46 @@ def _line(found: HostBackends, row: Backend, in_use: set[str]) -> BackendLine:
         shape=shape,
         models=f"{len(models):,}",
         probed_at=row.probed_at,
+        version=" · ".join(part for part in (row.version, row.build) if part),
+        flags=counted(len(row.probe["flags"]), "flag") if row.probe.get("flags") else "",
+        devices=devices,
+        device_note=note,
+        problem=_problem(row),
     )
+
+
+def _state(row: Backend, is_default: bool, has_models: bool) -> tuple[str, str, str]:
+    """Tone, word and icon."""
+    if is_refused(row):
+        return "bad", "not used: another kind", "bad"
+    if is_default or has_models:
+        word = "in use" if is_default else "in use by pins"
+        return ("warn", f"{word}, with a problem", "warn") if row.probe.get("problem") else ("ok", word, "ok")
+    return "", "not used", "idle"
+
+
+def _problem(row: Backend) -> str:
+    if is_refused(row):
+        said = KIND_NAMES.get(row.probe["kind"], row.probe["kind"])
+        return f"Its own help says that it is {said}. Plans leave it out: change its kind."
+    problem = row.probe.get("problem", "")
+    return f"{problem[:1].upper()}{problem[1:]}." if problem else ""
+
+
+def _devices(found: HostBackends, row: Backend) -> tuple[tuple[DeviceLine, ...], str]:
+    """The program's devices, and why they were not matched with ours where they were not."""
+    listed = backend_devices(row)
+    if listed is None:
+        return (), ""
+    if not listed:
+        return (), "it sees no GPU"
+    members = idle_devices(found.host).devices
+    names = {device.index: f"GPU {device.index}" for device in members}
+    ids = dict(zip(matched_ids(members, listed), (names[device.index] for device in members), strict=False))
+    lines = tuple(DeviceLine(device.id, device.name, ids.get(device.id, "")) for device in listed)
+    if ids or not members or any(device.tag for device in listed):
+        return lines, ""
+    return lines, "not all of this host's devices are found in its list, so launches name none"
 
 
 def affected_by_removal(found: HostBackends, backend: Backend) -> list[Affected]:

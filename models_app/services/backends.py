@@ -12,6 +12,7 @@ from django.db.models import F
 from gpus_app.models import Backend, Host
 from gpus_app.services import is_absolute, request_plan
 from models_app.core.launch.backends import KINDS, kind_classes, kind_of
+from models_app.services.backend_probes import probe_new
 from quartermaster_site import env
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
@@ -47,6 +48,7 @@ def add_backend(*, host: Host, values: BackendValues, slug: str = "", actor: Act
         row = Backend.objects.create(host=host, slug=slug, **_columns(wanted))
         record(actor, "backend.add", subject=row, host_slug=host.slug, changes=_changes({}, _shown(row)))
         request_plan(host=host, actor=actor)
+        probe_new(backend=row, actor=actor)
     return row
 
 
@@ -73,6 +75,8 @@ def save_backend(*, backend: Backend, values: BackendValues, edition: int, actor
         row.save()
         record(actor, "backend.change", subject=row, host_slug=row.host.slug, changes=_changes(before, after))
         request_plan(host=row.host, actor=actor)
+        if after["path"] != before["path"]:
+            probe_new(backend=row, actor=actor)
     return row
 
 

@@ -13,7 +13,8 @@ from models_app.backend_form import BackendForm
 from models_app.pages.backends_page import affected_by_removal, backend_lines, use_lines
 from models_app.selectors.backends import get_backend, host_backends
 from models_app.services import backends as services
-from models_app.views.hosts import host_context
+from models_app.services.backend_probes import start_backend_probe
+from models_app.views.hosts import host_context, started
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, needs, require
 from quartermaster_site.errors import EditConflict, Refused
@@ -110,3 +111,14 @@ def backend_remove(request: Request, slug: str, pk: int) -> HttpResponse:
     affected = affected_by_removal(host_backends(host), row)
     context = {"host": host, "backend": row, "affected": affected, "home": _home(host)}
     return page(request, "hosts/backend_remove.html", context)
+
+
+@require_POST
+@needs(Level.MANAGE)
+def backend_probe(request: Request, slug: str) -> HttpResponse:
+    """Ask one executable what it is, or all of the host."""
+    host = get_host(slug)
+    rows = [get_backend(host, int(pk))] if (pk := request.POST.get("backend", "")).isdecimal() else host.backends.all()
+    if not rows:
+        raise Refused("There is no backend to test yet.")
+    return started(request, start_backend_probe(host=host, backends=rows, fresh=True, actor=actor_of(request)))

@@ -58,29 +58,29 @@ def host_show(request: Request, slug: str) -> HttpResponse:
     return page(request, "hosts/host_detail.html", context, fragments=["devices"])
 
 
-def _started(request: Request, started: Started) -> HttpResponse:
+def started(request: Request, asked: Started) -> HttpResponse:
     """To the job; says so when the same work was under way already."""
-    if not started.created:
+    if not asked.created:
         messages.info(request, "This is already queued or running.")
-    return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))
+    return go_to(request, reverse("jobs:job-show", args=[asked.job.pk]))
 
 
 @require_POST
 @needs(Level.OPERATE)
 def host_scan(request: Request, slug: str) -> HttpResponse:
-    return _started(request, services.start_scan(host=get_host(slug), actor=actor_of(request)))
+    return started(request, services.start_scan(host=get_host(slug), actor=actor_of(request)))
 
 
 @require_POST
 @needs(Level.OPERATE)
 def host_probe(request: Request, slug: str) -> HttpResponse:
-    return _started(request, gpu_services.start_probe(host=get_host(slug), actor=actor_of(request)))
+    return started(request, gpu_services.start_probe(host=get_host(slug), actor=actor_of(request)))
 
 
 @require_POST
 @needs(Level.OPERATE)
 def host_plan(request: Request, slug: str) -> HttpResponse:
-    started = gpu_services.request_plan(host=get_host(slug), actor=actor_of(request))
-    if started is None:
+    asked = gpu_services.request_plan(host=get_host(slug), actor=actor_of(request))
+    if asked is None:
         raise Unavailable("The queue does not take messages: planning waits until it does.")
-    return _started(request, started)
+    return started(request, asked)

@@ -27,6 +27,14 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "probe_devices", "Probe devices", "gpus_app.host_tasks.probe_devices", True, "gpus_app.receivers.DeviceReceiver"
     ),
+    Kind(
+        "probe_backend",
+        "Test backends",
+        "models_app.host_tasks.probe_backends",
+        True,
+        "models_app.receivers.BackendReceiver",
+        unit="programs",
+    ),
     Kind("plan_host", "Plan host", "models_app.tasks.plan_host", False, unit="models"),
     Kind(
         "publish",

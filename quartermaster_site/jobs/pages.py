@@ -38,6 +38,8 @@ _RESULTS = (
     ("offline", "Offline", False),
     ("devices", "Devices", True),
     ("eligible", "Used for planning", False),
+    ("programs", "Programs", True),
+    ("refused", "Of another kind", False),
     ("entries", "Entries", True),
     ("skipped", "Left out", False),
     ("revision", "Revision", False),

@@ -88,6 +88,7 @@ CHANGE = {
     "/hosts/local/folders/watching/": (ADMIN, {"version": "0", "pollSec": "60"}),
     "/hosts/local/folders/{root}/remove/": (ADMIN, {"confirm": "1"}),
     "/hosts/local/backends/": (ADMIN, {"kind": "llama", "path": "/opt/more/llama-server"}),
+    "/hosts/local/backends/probe/": (ADMIN, {}),
     "/hosts/local/backends/{backend}/": (ADMIN, {"kind": "llama", "path": "/opt/b/llama-server", "edition": "1"}),
     "/hosts/local/backends/{backend}/star/": (ADMIN, {}),
     "/hosts/local/backends/{backend}/remove/": (ADMIN, {}),

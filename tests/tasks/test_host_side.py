@@ -28,6 +28,7 @@ TASKS = [
     "gpus_app.host_tasks.probe_devices",
     "models_app.host_tasks.browse_folder",
     "models_app.host_tasks.look_at_folders",
+    "models_app.host_tasks.probe_backends",
     "models_app.host_tasks.scan_folders",
     "models_app.host_tasks.write_config",
     "quartermaster_site.jobs.host_tasks.leave_cancel_mark",

@@ -110,3 +110,39 @@ def test_a_model_is_offered_only_backends_that_can_read_it(scanned, admin, row_n
         select = re.search(r'<select[^>]*name="backend".*?</select>', html, re.DOTALL)
         assert select
         assert [value for value in re.findall(r'value="(\w*)"', select[0]) if value] == offered
+
+
+def test_the_page_shows_what_a_program_said_and_which_device_is_ours(gpu_host, admin):
+    listed = [
+        {"id": "CUDA0", "name": "NVIDIA GeForce RTX 3090", "total_bytes": 24 << 30, "tag": ""},
+        {"id": "CUDA1", "name": "Quadro P400", "total_bytes": 2 << 30, "tag": ""},
+    ]
+    facts = {"problem": "", "kind": "llama", "flags": ["--port"], "devices": listed, "notes": []}
+    row = Backend.objects.create(host=gpu_host, slug="a", kind="llama", path="/opt/a", version="6524", probe=facts)
+    page = text(admin.get(PATH))
+    assert "version 6524 , 1 flag" in page
+    assert "CUDA0 NVIDIA GeForce RTX 3090 = GPU 0" in page
+    assert "CUDA1 Quadro P400 not asked yet" in page
+    row.probe = {**facts, "devices": listed[1:]}
+    row.save()
+    page = text(admin.get(PATH))
+    assert "not all of this host's devices are found in its list, so launches name none" in page
+    assert "= GPU" not in page
+
+
+def test_a_program_of_another_kind_is_refused_in_words(host, admin):
+    facts = {"problem": "", "kind": "tts", "flags": ["--codec"], "devices": None, "notes": []}
+    Backend.objects.create(host=host, slug="a", kind="ttscpp", path="/opt/tts-server", probe=facts)
+    page = text(admin.get(PATH))
+    assert "not used: another kind" in page
+    assert "Its own help says that it is tts-server (qwentts.cpp). Plans leave it out: change its kind." in page
+
+
+def test_testing_one_and_all(admin, host, quiet):
+    assert admin.post(f"{PATH}probe/").status_code == 422
+    rows = [Backend.objects.create(host=host, slug=name, kind="llama", path=f"/opt/{name}") for name in "ab"]
+    assert admin.post(f"{PATH}probe/", {"backend": rows[1].pk}).status_code == 302
+    job = host.jobs.get(kind="probe_backend")
+    assert job.inputs == {"programs": [[rows[1].pk, "/opt/b"]], "fresh": True}
+    assert admin.post(f"{PATH}probe/").status_code == 302
+    assert len(host.jobs.filter(kind="probe_backend").first().inputs["programs"]) == 2

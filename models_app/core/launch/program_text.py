@@ -1,0 +1,101 @@
+"""What a server's own texts say of it: which engine it is, its version, its flags, what it calls the devices.
+
+Two projects name their program `tts-server`, so a file name proves nothing (classes.md 3; qwentts.md 1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpus_app.core.device_listing import ListedDevice, match_devices, parse_listing
+from gpus_app.core.gpu_set import GpuDevice
+from models_app.core.launch.audio_devices import parse_devices
+from models_app.core.launch.help import parse_help
+
+MAX_FLAGS = 1000
+MAX_FLAG_CHARACTERS = 64
+MAX_DEVICES = 64
+MAX_NAME_CHARACTERS = 100
+_SHOWN = 60
+
+QWENTTS_BANNER = re.compile(r"^qwentts\.cpp (\S+)(?: \(([^)\n]{1,40})\))?", re.MULTILINE)
+_VERSION = re.compile(r"\bversion:?\s+v?([0-9]\S*)(?:\s+\(([^)\n]{1,80})\))?", re.IGNORECASE)
+_BARE_VERSION = re.compile(r"^\s*v?([0-9]+(?:\.[0-9A-Za-z+-]+)+)\s*$", re.MULTILINE)
+
+FINGERPRINTS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("audiocpp", frozenset({"--config", "--voice-dir"})),
+    ("audiocpp", frozenset({"--config", "--model-spec-override"})),
+    ("sd", frozenset({"--diffusion-model", "--vae"})),
+    ("llama", frozenset({"--ctx-size", "--n-gpu-layers", "--port"})),
+    ("llama", frozenset({"--ctx-size", "--gpu-layers", "--port"})),
+    ("ttscpp", frozenset({"--model-path", "--n-threads", "--port"})),
+    ("tts", frozenset({"--model", "--codec", "--port"})),
+)
+"""Kind of a backend -> flags that only its help has all of, the more telling first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFacts:
+    """What one executable said. `kind` is "" where its texts give no clear answer."""
+
+    kind: str = ""
+    version: str = ""
+    build: str = ""
+    flags: tuple[str, ...] = ()
+    """Spellings of its help in their order; none where the help could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramDevice:
+    """One device as the program names it. `tag` is what audio.cpp says of it: GPU, IGPU or CPU."""
+
+    id: str
+    name: str
+    total_bytes: int = 0
+    tag: str = ""
+
+
+def program_facts(help_text: str, version_text: str = "") -> ProgramFacts:
+    """Reads both texts. They are foreign: everything is bounded, nothing is believed beyond its shape."""
+    flags = tuple(spelling for spelling in parse_help(help_text).spellings if len(spelling) <= MAX_FLAG_CHARACTERS)[
+        :MAX_FLAGS
+    ]
+    if banner := QWENTTS_BANNER.search(help_text):
+        return ProgramFacts("tts", (banner[2] or "")[:_SHOWN], banner[1][:_SHOWN], flags)
+    version, build = _version(version_text)
+    return ProgramFacts(_kind(frozenset(flags)), version, build, flags)
+
+
+def _kind(flags: frozenset[str]) -> str:
+    return next((kind for kind, needed in FINGERPRINTS if needed <= flags), "")
+
+
+def _version(text: str) -> tuple[str, str]:
+    """`version: 6524 (0a1b2c3)` is a version and a build; a bare number is a version."""
+    if found := _VERSION.search(text):
+        return found[1][:_SHOWN], (found[2] or "")[:_SHOWN]
+    bare = _BARE_VERSION.search(text)
+    return (bare[1][:_SHOWN] if bare else ""), ""
+
+
+def program_devices(text: str) -> tuple[ProgramDevice, ...]:
+    """The devices of a listing, in whichever of the two forms it is written."""
+    audio = parse_devices(text.splitlines())
+    if audio:
+        found = [
+            ProgramDevice(f"{row.backend}:{row.index}", row.name[:MAX_NAME_CHARACTERS], 0, row.kind) for row in audio
+        ]
+    else:
+        found = [ProgramDevice(row.id, row.name[:MAX_NAME_CHARACTERS], row.total_bytes) for row in parse_listing(text)]
+    return tuple(device for device in found if len(device.id) <= MAX_FLAG_CHARACTERS)[:MAX_DEVICES]
+
+
+def matched_ids(ours: Sequence[GpuDevice], devices: Sequence[ProgramDevice]) -> tuple[str, ...]:
+    """What the program calls our devices, in our order; () unless every one of them is found.
+
+    Devices that audio.cpp numbers per engine name nothing here.
+    """
+    listed = [ListedDevice(device.id, device.name, device.total_bytes) for device in devices if not device.tag]
+    return match_devices([(device.name, device.total_bytes) for device in ours], listed)
