@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpus_app.core.budget import Budget
 from models_app.core.catalog import Header, Plan, Row
+from models_app.core.discovery.inventory import Inventory
 from models_app.core.fields.groups import model_fields
+from models_app.core.generate import generate
 from models_app.core.launch.flag_table import read_words
 from models_app.core.launch.llama_flags import LLAMA
+from models_app.core.launch.tokens import split_command
 from models_app.core.plans import plan_row
 from models_app.core.plans.chosen import chosen_values, without_chosen
 from models_app.core.settings import Override, Settings, override_from_mapping, record_to_mapping
@@ -72,6 +76,27 @@ def test_a_sparse_save_runs_what_the_preview_showed(planned, form):
     assert record_to_mapping(saved).items() <= record_to_mapping(previewed).items()
     stored = override_from_mapping(record_to_mapping(saved))
     assert stored == saved, "what is stored reads back the same"
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(form=values)
+def test_the_written_entry_runs_what_the_preview_showed(planned, form):
+    saved = without_chosen(
+        editor_save(None, PATH, form, form_keys=[*KEYS, "customArgs"]), form.keys(), planned, SETTINGS
+    )
+    row = Row(id="m", full_path=PATH, file_name="m.gguf", model_class="llm", base_id="m")
+    written = generate(
+        Inventory((row,), (), ()),
+        lambda _row, _header, override: planned(override),
+        header_of=lambda _path: None,
+        settings=SETTINGS,
+        timestamp="2026-11-30T10:00:00Z",
+        overrides=[saved],
+        dialect="llama-swap",
+    )
+    models = yaml.safe_load(written.text)["models"]
+    for plan in planned(saved):
+        assert tuple(split_command(models[plan.profile_id]["cmd"])) == plan.argv
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
