@@ -13,12 +13,13 @@ from models_app.core.catalog import MemoryUse
 from models_app.core.errors import VerifyError
 from models_app.core.launch.fit_params import PROGRAM
 from models_app.core.plans.verification import FIT_PARAMS_SECONDS, QUIET, Run, build_of, find_beside, measure
+from quartermaster_site import env
 from quartermaster_site.jobs.host_tasks import Cancelled
 from quartermaster_site.jobs.reporting import Reporter
 
 MAX_WORDS = 200
-_OTHERS = ("QM_", "DJANGO_", "CELERY_", "LLAMA_ARG_")
-"""Variables of ours, which are nobody else's business, and those that would change the launch."""
+_ARGUMENTS = "LLAMA_ARG_"
+"""Variables that would change the launch."""
 
 
 def look_for(report: Reporter, servers: Sequence[str], named: str) -> list[dict[str, str]]:
@@ -63,8 +64,17 @@ def check(report: Reporter, inputs: Mapping[str, Any]) -> dict[str, Any]:
 def find_program(server: str, named: str) -> str:
     """The program that somebody named, else the one beside the server. Raises VerifyError.
 
-    Nothing is run whose name does not begin as that of llama-fit-params.
+    Nothing is run whose name does not begin as that of llama-fit-params, or that lies outside of QM_BACKEND_ROOTS.
     """
+    program = _wanted(server, named)
+    real = os.path.realpath(program)
+    roots = [os.path.realpath(root) for root in env.backend_roots()]
+    if not any(os.path.commonpath([real, root]) == root for root in roots):
+        raise VerifyError("missing", f"{program} lies outside the folders of QM_BACKEND_ROOTS")
+    return program
+
+
+def _wanted(server: str, named: str) -> str:
     if named:
         if not PurePath(named).name.startswith(PROGRAM) or not os.path.isabs(named):
             raise VerifyError("missing", f"{named} is not the whole path of a {PROGRAM}")
@@ -78,7 +88,7 @@ def find_program(server: str, named: str) -> str:
 
 def _runner(report: Reporter, variables: Mapping[str, str]) -> Run:
     """Runs a program until its time is over or the job is cancelled; then the whole process group is gone."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OTHERS)}
+    kept = {name: value for name, value in env.program_environment().items() if not name.startswith(_ARGUMENTS)}
     environment = {**kept, **QUIET, **{str(name): str(value) for name, value in variables.items()}}
 
     def run(words: Sequence[str], seconds: float) -> ProgramRun:

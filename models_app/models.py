@@ -9,6 +9,8 @@ from django.db import models
 from django.utils import timezone
 
 from gpus_app.models import Dialect, Host
+from models_app.check_rows import CheckProgram as CheckProgram
+from models_app.check_rows import Verification as Verification
 from models_app.component_rows import Component as Component
 from models_app.pins import Change as Change
 from models_app.pins import Override as Override

@@ -7,8 +7,10 @@ from typing import Any
 from django.db import transaction
 
 from gpus_app.services import request_plan
-from models_app.services import results
+from models_app.models import Row
+from models_app.services import check_results, preview_plan, results
 from models_app.services.backend_probes import store_probes
+from models_app.services.checks import check_inputs
 from models_app.services.scanning import scan_inputs
 from models_app.services.writing import note_failed, note_written
 from quartermaster_site.access.audit import Actor
@@ -72,6 +74,25 @@ class PublishReceiver(Receiver):
 
     def failed(self, job: Job) -> None:
         note_failed(job=job, reason=job.error or "cancelled before anything was written")
+
+
+class FindCheckerReceiver(Receiver):
+    """Which llama-fit-params belongs to which server."""
+
+    def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
+        return {} if partial else check_results.store_programs(job=job, data=data)
+
+
+class CheckReceiver(Receiver):
+    """A check against llama.cpp; one that was stopped leaves nothing."""
+
+    def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
+        return {} if partial else check_results.store_check(job=job, data=data)
+
+    def inputs_again(self, job: Job) -> dict[str, Any]:
+        """The launch that the model has now: it may have been planned anew since."""
+        row = Row.objects.filter(pk=int(job.object_id or 0)).select_related("host").first()
+        return check_inputs(row, preview_plan(row=row)) if row else job.inputs
 
 
 def _entry(value: Any) -> dict[str, Any]:

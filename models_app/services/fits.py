@@ -94,13 +94,16 @@ class _Table:
     def answers(self, rows: Sequence[FitsRow], tiers: Sequence[int]) -> dict[int, Fits]:
         """Row -> window -> answer; only what nobody asked before is planned."""
         overrides = {row.pk: self._override(row) for row in rows}
-        keys = {row.pk: (self._common, row.version, repr(overrides[row.pk])) for row in rows}
+        keys = {row.pk: self._key(row, overrides[row.pk]) for row in rows}
         known = {row.pk: KEPT.get(keys[row.pk]) for row in rows}
         missing = [row for row in rows if not known[row.pk].keys() >= set(tiers)]
         for pk, fits in self._planned(missing, overrides, known, tiers):
             KEPT.add(keys[pk], fits)
             known[pk] |= fits
         return known
+
+    def _key(self, row: FitsRow, override: Override) -> Hashable:
+        return self._common, row.version, repr(override), self.facts.excesses.get(row.path, ())
 
     def _override(self, row: FitsRow) -> Override:
         own = resolve_override(self.facts.overrides, row.path, row.quant, self.facts.same_path) or Override()
@@ -132,6 +135,7 @@ class _Table:
                     override=overrides[row.pk],
                     budget=self.facts.budget_for(overrides[row.pk]),
                     headers=headers,
+                    excesses=self.facts.excesses.get(row.path, ()),
                 ),
             )
             for row in rows

@@ -19,6 +19,7 @@ from models_app.core.plans.engines.request import WITH_COMPONENTS, Surroundings
 from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.models import Row as StoredRow
+from models_app.services.check_facts import Excesses, host_excesses
 from models_app.services.surroundings import SurroundingsOf, host_surroundings, nothing_known
 
 
@@ -31,6 +32,8 @@ class HostFacts:
     overrides: Sequence[Override]
     os_family: str = "linux"
     surroundings: SurroundingsOf = nothing_known
+    excesses: Excesses = field(default_factory=dict)
+    """Path -> what checks against llama.cpp have shown."""
 
     def same_path(self, match: str, path: str) -> bool:
         """Whether an override without wildcards names this file, by the rules of the host's system."""
@@ -78,6 +81,7 @@ class HostPlanner:
             override=override,
             budget=self.facts.budget_for(override),
             headers=self.headers,
+            excesses=self.facts.excesses.get(row.full_path, ()),
             surroundings=self._surroundings(row),
         )
         self.planned[row.full_path] = plans
@@ -104,6 +108,7 @@ class HostPlanner:
             override=override,
             budget=self.facts.budget_for(override),
             headers=self.headers,
+            excesses=self.facts.excesses.get(row.full_path, ()),
         )
 
 
@@ -115,6 +120,7 @@ def host_facts(host: Host, path: str = "") -> HostFacts:
         convert.core_overrides(host, path),
         host.os_family,
         host_surroundings(host),
+        host_excesses(host, path),
     )
 
 

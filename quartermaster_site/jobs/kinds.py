@@ -19,11 +19,20 @@ class Kind:
     repeatable: bool = True
     """A lost job of this kind may be started again by itself (publish may not: its outcome is decided by hash)."""
     unit: str = ""
+    listed: bool = True
+    """Shown in lists of jobs; questions that a page asks by the way are not."""
 
 
 KINDS: tuple[Kind, ...] = (
     Kind("scan", "Scan", "models_app.host_tasks.scan_folders", True, "models_app.receivers.ScanReceiver", unit="files"),
-    Kind("browse", "Browse folder", "models_app.host_tasks.browse_folder", True, "models_app.receivers.BrowseReceiver"),
+    Kind(
+        "browse",
+        "Browse folder",
+        "models_app.host_tasks.browse_folder",
+        True,
+        "models_app.receivers.BrowseReceiver",
+        listed=False,
+    ),
     Kind(
         "probe_devices", "Probe devices", "gpus_app.host_tasks.probe_devices", True, "gpus_app.receivers.DeviceReceiver"
     ),
@@ -34,6 +43,21 @@ KINDS: tuple[Kind, ...] = (
         True,
         "models_app.receivers.BackendReceiver",
         unit="programs",
+    ),
+    Kind(
+        "find_checker",
+        "Look for llama-fit-params",
+        "models_app.host_tasks.find_checker",
+        True,
+        "models_app.receivers.FindCheckerReceiver",
+        listed=False,
+    ),
+    Kind(
+        "verify_memory",
+        "Check against llama.cpp",
+        "models_app.host_tasks.verify_memory",
+        True,
+        "models_app.receivers.CheckReceiver",
     ),
     Kind("plan_host", "Plan host", "models_app.tasks.plan_host", False, unit="models"),
     Kind(
@@ -46,6 +70,7 @@ KINDS: tuple[Kind, ...] = (
     ),
 )
 
+UNLISTED = tuple(kind.slug for kind in KINDS if not kind.listed)
 BY_SLUG = {kind.slug: kind for kind in KINDS}
 
 

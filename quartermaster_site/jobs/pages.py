@@ -43,6 +43,8 @@ _RESULTS = (
     ("entries", "Entries", True),
     ("skipped", "Left out", False),
     ("revision", "Revision", False),
+    ("agreement", "Agrees to", False),
+    ("build", "Build", False),
     ("path", "File", False),
     ("backup", "Backup", False),
 )
@@ -194,6 +196,8 @@ def _links(job: Job) -> tuple[Link, ...]:
         return (Link(reverse("models:model-list"), "Models"), Link(reverse("models:issue-list"), "Issues"))
     if job.kind == "publish":
         return (Link(reverse("models:config-show", args=[slug]), "Config file"),)
+    if job.kind == "verify_memory":
+        return (Link(f"{reverse('models:model-show', args=[job.object_id])}#check", job.object_label),)
     return (Link(reverse("models:host-show", args=[slug]), job.host.name),)
 
 

@@ -13,7 +13,7 @@ from quartermaster_site.jobs.models import UNFINISHED, Job, State
 
 def jobs(*, state: str = "", kind: str = "", host: str = "", mine_of: Any = None) -> QuerySet[Job]:
     """Newest first, without folder listings. `state` is a state or `unfinished`; unknown values match nothing."""
-    found = Job.objects.exclude(kind="browse").select_related("host", "started_by")
+    found = Job.objects.exclude(kind__in=kinds.UNLISTED).select_related("host", "started_by")
     found = found.defer("log", "inputs", "final_report")
     if state == "unfinished":
         found = found.filter(state__in=UNFINISHED)
