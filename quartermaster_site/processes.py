@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 MAX_LOG_BYTES = 5 << 20
@@ -24,13 +24,30 @@ class Child:
     """One process that we started. `quit_signal` ends it in a hurry when the polite way takes too long."""
 
     name: str
-    process: subprocess.Popen[bytes]
     log: Path
-    quit_signal: signal.Signals = signal.SIGTERM
+    quit_signal: signal.Signals
+    spawn: Callable[[], subprocess.Popen[bytes]]
+    process: subprocess.Popen[bytes] = field(init=False)
+    deaths: list[float] = field(default_factory=list)
+    """When it died, by the monotonic clock."""
+
+    def __post_init__(self) -> None:
+        self.process = self.spawn()
 
     @property
     def is_running(self) -> bool:
         return self.process.poll() is None
+
+    def restart(self) -> None:
+        """Another process in the place of one that died, and of what that one left behind."""
+        self.kill_group()
+        self.process = self.spawn()
+
+    def kill_group(self) -> None:
+        """The group may outlive its leader: what is left of it goes too."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
     def last_lines(self, count: int = 5) -> str:
         """The end of its log, for the message about its death."""
@@ -53,20 +70,23 @@ def start(
     """Start a process in a session of its own; its output goes to a log file."""
     log_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = log_folder / f"{name}.log"
-    if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
-        os.replace(log, log.with_suffix(".log.1"))
-    with log.open("ab") as stream:
-        process = subprocess.Popen(
-            list(command),
-            env=dict(environment),
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=_die_with_parent() if sys.platform == "linux" else None,
-        )
-    return Child(name, process, log, quit_signal)
+
+    def spawn() -> subprocess.Popen[bytes]:
+        if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
+            os.replace(log, log.with_suffix(".log.1"))
+        with log.open("ab") as stream:
+            return subprocess.Popen(
+                list(command),
+                env=dict(environment),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_die_with_parent() if sys.platform == "linux" else None,
+            )
+
+    return Child(name, log, quit_signal, spawn)
 
 
 def _die_with_parent() -> Callable[[], None] | None:
@@ -91,10 +111,7 @@ def stop_all(children: Sequence[Child]) -> None:
             _signal(child, child.quit_signal)
         _wait(children, COLD_SECONDS)
     for child in children:
-        # The group may outlive its leader: what is left of it goes too.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.process.pid, signal.SIGKILL)
-        child.process.wait()
+        child.kill_group()
 
 
 def _signal(child: Child, number: signal.Signals) -> None:

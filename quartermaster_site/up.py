@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from gpus_app.core.errors import QuartermasterError, UsageError
 from quartermaster_site import env, preparation, processes
@@ -20,6 +22,9 @@ DEFAULT_PORT = 8420
 BASE_DIR = Path(__file__).resolve().parent.parent
 _WEB_THREADS = 8
 _READY_SECONDS = 60.0
+_MOST_RESTARTS = 3
+_RESTART_WINDOW_SECONDS = 300
+_RESTART_PAUSE_SECONDS = 2.0
 _stopping = threading.Event()
 
 
@@ -37,7 +42,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 stopped by request; 1 something that we started died; 2 wrong usage or an unusable environment."""
+    """0 stopped by request; 1 something that we started kept dying; 2 wrong usage or an unusable environment."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     children: list[Child] = []
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -45,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with preparation.only_one(env.prepared_data_dir()):
             _start(options, children)
-            return _watch(children)
+            _watch(children)
     except Stopped:
         _say("stopping")
         return 0
@@ -163,6 +168,24 @@ def _check(children: Sequence[Child]) -> None:
             )
 
 
+def _revive(child: Child) -> bool:
+    """Start a process that died again, after a growing pause; False when it has died too often of late.
+
+    What it worked on is found by the sweep for lost jobs.
+    """
+    now = time.monotonic()
+    child.deaths = [at for at in child.deaths if now - at < _RESTART_WINDOW_SECONDS] + [now]
+    count = len(child.deaths)
+    if count > _MOST_RESTARTS:
+        return False
+    often = f"{count} of at most {_MOST_RESTARTS} times in {_RESTART_WINDOW_SECONDS // 60} minutes"
+    end = _end(child.process.returncode)
+    _say(f"the {child.name} process {end}; it is started again ({often}). Its log is {child.log}.")
+    if not _stopping.wait((count - 1) * _RESTART_PAUSE_SECONDS):
+        child.restart()
+    return True
+
+
 def _end(code: int) -> str:
     """How a process ended, in words; minus a signal's number is Python's way to say that the signal did it."""
     if code == -signal.SIGKILL:
@@ -172,10 +195,14 @@ def _end(code: int) -> str:
     return f"ended with code {code}"
 
 
-def _watch(children: Sequence[Child]) -> int:
+def _watch(children: Sequence[Child]) -> NoReturn:
     while True:
-        _check(children)
-        _stopping.wait(0.3)
+        for child in children:
+            if not child.is_running and not _stopping.is_set() and not _revive(child):
+                _say(f"the {child.name} process keeps dying.")
+                _check(children)
+        if _stopping.wait(0.3):
+            raise Stopped
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -18,7 +18,8 @@ import psutil
 import pytest
 from django.db import OperationalError
 
-from quartermaster_site import up
+from gpus_app.core.errors import QuartermasterError
+from quartermaster_site import processes, up
 from tests.tasks.workers import ROOT, wait_for
 from tests.tiny_models import tiny_gguf
 
@@ -107,18 +108,45 @@ def test_from_nothing_to_a_text_and_back(data_dir, tmp_path):
     assert "Traceback" not in process.stderr.read()
 
 
-def test_a_dead_child_ends_all_with_a_reason(data_dir):
+def test_a_dead_child_is_started_again(data_dir):
     process = start(data_dir, "--port", str(free_port()))
     try:
         said(process, "running at")
-        children = psutil.Process(process.pid).children(recursive=True)
-        worker = next(child for child in children if "host.local" in child.cmdline())
+        worker = child_of(process, "host.local")
         worker.kill()
-        assert process.wait(20) == 1
-        assert re.search(r"the host process was killed \(.*\)\. Its log is .*host\.log", process.stderr.read())
+        assert "1 of at most 3 times in 5 minutes" in said(process, "the host process was killed")
+        wait_for(lambda: child_of(process, "host.local") not in (None, worker), 20)
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
     finally:
         process.kill()
     assert not psutil.wait_procs(children, timeout=3)[1]
+
+
+def child_of(process, word):
+    children = psutil.Process(process.pid).children(recursive=True)
+    return next((child for child in children if word in child.cmdline()), None)
+
+
+def test_one_that_keeps_dying_ends_all_with_a_reason(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(up, "_RESTART_PAUSE_SECONDS", 0.0)
+    command = [sys.executable, "-c", "print('no such module'); raise SystemExit(3)"]
+    child = processes.start("host", command, environment={}, folder=tmp_path, log_folder=tmp_path)
+    with pytest.raises(QuartermasterError, match=r"(?s)ended with code 3\. Its log is .*host\.log .*no such module"):
+        up._watch([child])
+    shown = capsys.readouterr().err
+    assert shown.count("it is started again") == 3
+    assert "the host process keeps dying" in shown
+
+
+def test_deaths_of_long_ago_do_not_count(tmp_path, monkeypatch):
+    child = processes.start("host", [sys.executable, "-c", ""], environment={}, folder=tmp_path, log_folder=tmp_path)
+    child.process.wait()
+    child.deaths = [time.monotonic() - 10_000] * 3
+    assert up._revive(child)
+    child.process.wait()
+    assert len(child.deaths) == 1
 
 
 def test_killing_it_leaves_no_orphan(data_dir):
