@@ -81,7 +81,7 @@ class Editing:
         return {} if is_none(own) else self._locks(own)
 
     def _locks(self, text: str) -> dict[str, str]:
-        return locked_fields(text, self.engine, is_moe=self.is_moe, rules=rules_of(self.row))
+        return locked_fields(text, self.engine, is_moe=self.is_moe, rules=rules_of(self.row.host))
 
     def limits(self, inherited_rope: str = "") -> Limits:
         """What bounds the fields; `inherited_rope` is the RoPE scaling that holds where a form says nothing."""

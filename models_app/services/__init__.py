@@ -6,6 +6,7 @@ from models_app.services.editing import (
     pinned,
     reset_override,
     restore_override,
+    rules_of,
     save_override,
     state_at,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "reset_override",
     "restore_override",
     "restore_variant",
+    "rules_of",
     "save_override",
     "save_variant",
     "start_browse",

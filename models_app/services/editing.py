@@ -59,14 +59,14 @@ def pinned(row: Row, facts: HostFacts | None = None) -> Pinned:
     return Pinned(override, own, "" if own else override.match)
 
 
-def rules_of(row: Row) -> str:
-    """How launch texts are split on the row's host."""
-    return WINDOWS if row.host.os_family == OsFamily.WINDOWS else POSIX
+def rules_of(host: Host) -> str:
+    """How launch texts are split on a host."""
+    return WINDOWS if host.os_family == OsFamily.WINDOWS else POSIX
 
 
 def edited(row: Row, current: Override, values: Mapping[str, Any], is_moe: bool | None) -> Override:
     """The override after a form with these values: what a preview plans with, and a save stores before it is pruned."""
-    after = editor_save(current, row.path, values, form_keys=values.keys(), is_moe=is_moe, rules=rules_of(row))
+    after = editor_save(current, row.path, values, form_keys=values.keys(), is_moe=is_moe, rules=rules_of(row.host))
     return replace(after, quant="")
 
 

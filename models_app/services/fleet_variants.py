@@ -19,7 +19,7 @@ from models_app.core.fields.groups import ARGUMENT_KEYS
 from models_app.core.launch.ownership import clear_owned_by_text
 from models_app.core.settings import Override, variant_from_mapping
 from models_app.models import Row
-from models_app.services.editing import changes_of
+from models_app.services.editing import changes_of, rules_of
 from models_app.services.planning import HostFacts, host_facts, preview_plan, stored_override
 from models_app.services.variants import MOST_VARIANTS, check_variant_values, name_problem
 from quartermaster_site.access.audit import Actor, record
@@ -83,7 +83,7 @@ def add_fleet_variant(*, host: Host, name: str, actor: Actor) -> None:
 def save_fleet_variant(*, host: Host, name: str, values: Mapping[str, Any], version: int, actor: Actor) -> bool:
     """Store the values of a form; whether anything changed. Raises Refused, or EditConflict on another version."""
     check_variant_values(values)
-    fields = stored_fields(values)
+    fields = stored_fields(host, values)
 
     def saved(items: list[Fields]) -> list[Fields]:
         return [{"name": item["name"], **fields} if item["name"].lower() == name.lower() else item for item in items]
@@ -100,9 +100,9 @@ def delete_fleet_variant(*, host: Host, name: str, actor: Actor) -> None:
     _change(host, actor, "delete", name, without)
 
 
-def stored_fields(values: Mapping[str, Any]) -> Fields:
+def stored_fields(host: Host, values: Mapping[str, Any]) -> Fields:
     """What is kept of a form: set fields only, none that the variant's own text owns."""
-    override = clear_owned_by_text(Override(variants=(variant_from_mapping(values),)))
+    override = clear_owned_by_text(Override(variants=(variant_from_mapping(values),)), rules_of(host))
     return convert.variant_fields(override.variants[0])
 
 
@@ -121,7 +121,7 @@ def fleet_reach(host: Host) -> Callable[[str], Reach]:
 def fleet_impact(host: Host, name: str, values: Mapping[str, Any]) -> Impact:
     """What saving these values would change, planned model by model; nothing is stored."""
     facts = host_facts(host)
-    variant = replace(variant_from_mapping(stored_fields(values)), name=name)
+    variant = replace(variant_from_mapping(stored_fields(host, values)), name=name)
     others = [item for item in facts.settings.default_variants if item.name.lower() != name.lower()]
     after = replace(facts, settings=replace(facts.settings, default_variants=(*others, variant)))
     rows = _receivers(host)

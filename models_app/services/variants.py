@@ -54,7 +54,7 @@ def get_variant(row: Row, pk: int) -> StoredVariant:
 def edited_variant(row: Row, current: Override, name: str, values: Mapping[str, Any]) -> Override:
     """The override with this variant added, or in the place of the one of that name: for previews and saves alike."""
     variant = replace(variant_from_mapping(values), name=name)
-    with_text = clear_owned_by_text(Override(variants=(variant,)), rules_of(row))
+    with_text = clear_owned_by_text(Override(variants=(variant,)), rules_of(row.host))
     return put_variant(current, with_text.variants[0])
 
 

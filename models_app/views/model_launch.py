@@ -132,7 +132,13 @@ def _findings(editing: Editing, override: Override) -> tuple[TextFinding, ...]:
     if table is None:
         return ()
     tiers = bool(override.ctx_variants or override.variants)
-    return text_findings(table, custom_text(override), is_moe=editing.is_moe, has_tiers=tiers)
+    return text_findings(
+        table,
+        custom_text(override),
+        is_moe=editing.is_moe,
+        has_tiers=tiers,
+        rules=services.rules_of(editing.row.host),
+    )
 
 
 def _threads(plan: Plan) -> str:
