@@ -15,6 +15,9 @@ from models_app.component_rows import Component as Component
 from models_app.pins import Change as Change
 from models_app.pins import Override as Override
 from models_app.pins import Variant as Variant
+from models_app.publish_rows import Publishing as Publishing
+from models_app.publish_rows import RevisionDetails as RevisionDetails
+from models_app.publish_rows import Submission
 from models_app.watch_rows import FolderWatch as FolderWatch
 from quartermaster_site.jobs.models import Job
 
@@ -171,13 +174,14 @@ class StoredPlan(models.Model):
         return self.profile_id
 
 
-class Revision(models.Model):
+class Revision(Submission):
     """One text of a host's config, candidate or published. Immutable but for its state."""
 
     class State(models.TextChoices):
         RENDERED = "rendered", "Rendered"
         VALIDATED = "validated", "Ready to write"
         BLOCKED = "blocked", "Blocked"
+        AWAITING = "awaiting", "Awaiting approval"
         WRITING = "writing", "Writing"
         WRITTEN = "written", "Written"
         FAILED = "failed", "Failed"
@@ -186,6 +190,7 @@ class Revision(models.Model):
     class Origin(models.TextChoices):
         CANDIDATE = "candidate", "Planned"
         PUBLISH = "publish", "Published"
+        ROLLBACK = "rollback", "Rollback"
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()

@@ -7,6 +7,7 @@ from typing import Any
 
 from models_app.services import watching
 from models_app.services.building import build_candidate
+from models_app.services.publishing import write_due
 from quartermaster_site.celery import app
 from quartermaster_site.errors import NotFound
 from quartermaster_site.jobs import control, untrusted
@@ -18,6 +19,13 @@ log = logging.getLogger(__name__)
 def plan_host(job: int) -> None:
     """Plan a host's models and keep the text."""
     control.run(job, lambda row, report: build_candidate(job=row, report=report))
+    write_due()
+
+
+@app.task(name="models_app.tasks.write_due_texts")  # type: ignore[untyped-decorator]
+def write_due_texts() -> None:
+    """Every ten seconds: texts of hosts that are written by themselves."""
+    write_due()
 
 
 @app.task(name="models_app.tasks.folders_looked_at")  # type: ignore[untyped-decorator]

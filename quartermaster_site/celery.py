@@ -14,6 +14,7 @@ from quartermaster_site.jobs.kinds import CONTROL_QUEUE
 HOST_MODULES = ("models_app.host_tasks", "gpus_app.host_tasks", "quartermaster_site.jobs.host_tasks")
 CONTROL_MODULES = ("quartermaster_site.jobs.tasks", "gpus_app.tasks", "models_app.tasks")
 SWEEP_SECONDS = 30.0
+WRITE_SECONDS = 10.0
 _VISIBILITY_SECONDS = 24 * 3600
 """Redis gives a message that nobody confirmed to another worker after this time; a scan may take hours."""
 
@@ -69,6 +70,11 @@ def configuration() -> dict[str, Any]:
                 "task": "quartermaster_site.jobs.tasks.sweep_lost_jobs",
                 "schedule": SWEEP_SECONDS,
                 "options": {"queue": CONTROL_QUEUE, "expires": SWEEP_SECONDS},
+            },
+            "write-due-texts": {
+                "task": "models_app.tasks.write_due_texts",
+                "schedule": WRITE_SECONDS,
+                "options": {"queue": CONTROL_QUEUE, "expires": WRITE_SECONDS},
             },
         },
     }

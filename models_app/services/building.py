@@ -25,8 +25,10 @@ from models_app.core.generate import Generated, generate
 from models_app.models import Finding, Revision, Row, StoredPlan
 from models_app.pages.placement_text import placement_word
 from models_app.services.checks import look_when_due
+from models_app.services.command_findings import command_findings
 from models_app.services.derived_findings import KINDS, note_findings
 from models_app.services.planning import HostFacts, HostPlanner, host_facts
+from models_app.services.revision_details import details_of, inputs_of, newest_change
 from quartermaster_site.jobs.control import ControlReporter
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.version import product_version
@@ -44,12 +46,15 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
     if not rows and not host.revisions.exists():
         note_findings(host)
         return {"models": 0}
+    last_change = newest_change(host)
     facts = host_facts(host)
     planner = HostPlanner(facts, convert.header_lookup(host))
     generated = _generate(
         host, rows, facts, planner, lambda done, total, name: report.progress("Planning", done, total, current=name)
     )
     report.progress("Storing", 0, len(rows), unit="models")
+    inputs = inputs_of(host, facts, rows, last_change)
+    details = details_of(host.publish_dialect, generated.text, generated.report.entries, inputs)
     plans, renamed = _stored_plans(rows, planner, generated)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=host.pk)
@@ -59,7 +64,10 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
         StoredPlan.objects.bulk_create(plans, batch_size=200)
         Row.objects.bulk_update(renamed, ["served_id"], batch_size=200)
         revision, created = _store_revision(host, job, generated, _inputs(facts, rows))
-    note_findings(host)
+        if created:
+            details.revision = revision
+            details.save()
+    note_findings(host, command_findings(planner))
     look_when_due(host)
     return {
         "models": len(rows),
@@ -81,7 +89,7 @@ def _generate(host: Host, rows: Sequence[Row], facts: HostFacts, planner: HostPl
         settings=facts.settings,
         timestamp=timezone.now().isoformat(timespec="seconds").replace("+00:00", "Z"),
         overrides=facts.overrides,
-        budget=facts.budget,
+        budget_of=facts.budget_for,
         same_path=facts.same_path,
         dialect=host.publish_dialect,
         options=Options(file_name=host.publish_path),

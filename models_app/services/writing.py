@@ -8,44 +8,70 @@ from django.db import transaction
 from django.utils import timezone
 
 from gpus_app.models import Host
-from models_app.models import Revision
+from models_app.models import Publishing, Revision
+from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.models import AuditEntry
-from quartermaster_site.access.permissions import Level, require
-from quartermaster_site.errors import EditConflict, Refused
+from quartermaster_site.access.permissions import Level, may, require
+from quartermaster_site.errors import EditConflict, NotAllowed, Refused
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.jobs.services import Started, start_job
 
+MOST_MESSAGE = 500
 
-def start_write(*, revision: Revision, replace: bool = False, seen_path: str | None = None, actor: Actor) -> Started:
+
+def start_write(
+    *,
+    revision: Revision,
+    replace: bool = False,
+    seen_path: str | None = None,
+    message: str = "",
+    typed_slug: str = "",
+    lift_pin: bool = False,
+    actor: Actor,
+) -> Started:
     """Hand the text, its hash and what the file must look like now to the host.
 
     `replace`: a person allows whatever lies there to be replaced (after a backup), for this write alone. `seen_path`
-    is the path that was shown to the person who asked; EditConflict when the target is another one by now.
+    is the path that was shown to the person who asked; EditConflict when the target is another one by now, or the text
+    is no longer the newest. `typed_slug` confirms a mass change (V-18), `lift_pin` gives a pinned host free.
     """
     require(actor.user, Level.MANAGE if replace else Level.OPERATE)
+    message = checked_message(message)
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=revision.host_id)
-        if not host.publish_path:
-            raise Refused("This host has no target yet: set the path of the router's file first.")
-        if seen_path is not None and seen_path != host.publish_path:
-            raise _moved(host)
-        if Revision.objects.get(pk=revision.pk).state == Revision.State.BLOCKED:
-            raise Refused("This text has findings that block it. Correct them, then plan again.")
-        inputs = {
-            "path": host.publish_path,
-            "text": revision.text,
-            "sha256": revision.sha256,
-            "expected_sha256": host.written_sha256,
-            "adopt": replace,
-        }
-        subject = ("revision", str(revision.pk), f"revision {revision.number}")
-        started = start_job(kind="publish", host=host, inputs=inputs, subject=subject, actor=actor)
-        if started.created:
-            Revision.objects.filter(pk=revision.pk).update(state=Revision.State.WRITING, state_reason="")
-            changes: dict[str, list[Any]] = {"replace": [False, True]} if replace else {}
-            record(actor, "config.write", subject=revision, host_slug=host.slug, changes=changes)
-    return started
+        revision = Revision.objects.select_for_update().get(pk=revision.pk)
+        require_writable(host, revision, seen_path)
+        publishing = publishing_of(host)
+        if publishing.pinned and publishing.pinned != revision and not lift_pin:
+            raise Refused(f"{host} is pinned to revision {publishing.pinned.number}: lift the pin first.")
+        if publishing.policy == Publishing.Policy.APPROVAL and revision.sha256 != host.written_sha256:
+            _approve(revision, actor)
+        _require_confirmed(host, revision, typed_slug, actor)
+        return queue_write(host=host, revision=revision, replace=replace, message=message, actor=actor)
+
+
+def checked_message(text: str) -> str:
+    """What a person says about a text, as it is stored. Raises Refused."""
+    text = " ".join(text.split())
+    if len(text) > MOST_MESSAGE:
+        raise Refused(f"A message has at most {MOST_MESSAGE} characters; this one has {len(text)}.")
+    return text
+
+
+def require_writable(host: Host, revision: Revision, seen_path: str | None = None) -> None:
+    """The target is the one that was seen, nothing blocks the text, and no newer one says something else."""
+    if not host.publish_path:
+        raise Refused("This host has no target yet: set the path of the router's file first.")
+    if seen_path is not None and seen_path != host.publish_path:
+        raise _moved(host)
+    if revision.state == Revision.State.BLOCKED:
+        raise Refused("This text has findings that block it. Correct them, then plan again.")
+    newer = Revision.objects.filter(host=host, number__gt=revision.number).exclude(body_sha256=revision.body_sha256)
+    newest = newer.order_by("-number").values_list("number", flat=True).first()
+    if newest and revision.sha256 != host.written_sha256:
+        message = f"Changed since you reviewed: revision {newest} is newer. Look at it, then write that one."
+        raise EditConflict(message, saved={"number": newest}, version=newest)
 
 
 def _moved(host: Host) -> EditConflict:
@@ -53,28 +79,79 @@ def _moved(host: Host) -> EditConflict:
     return EditConflict(message, saved={"publish_path": host.publish_path}, version=0)
 
 
+def _approve(revision: Revision, actor: Actor) -> None:
+    """The second person. Who asked for a text cannot be the one who agrees."""
+    if revision.state != Revision.State.AWAITING:
+        raise Refused("On this host a second person agrees before a text is written: submit it for approval.")
+    if revision.submitted_by_id == getattr(actor.user, "pk", None):
+        raise NotAllowed("You submitted this text: somebody else has to approve it.")
+    revision.approved_by = actor.user
+    revision.save(update_fields=["approved_by"])
+
+
+def _require_confirmed(host: Host, revision: Revision, typed_slug: str, actor: Actor) -> None:
+    """V-18: a file that drops many models, or that was made while a folder was away."""
+    if not mass_change_of(live_revision(host), revision).holds:
+        return
+    if not may(actor.user, Level.MANAGE):
+        raise NotAllowed("This text drops many models, or a folder is away: an administrator can have it written.")
+    if typed_slug.strip() != host.slug:
+        text = f"Type {host.slug} to confirm: this text drops many models, or a folder is away."
+        raise Refused(text, fields={"slug": text})
+
+
+def queue_write(*, host: Host, revision: Revision, replace: bool = False, message: str = "", actor: Actor) -> Started:
+    """The job itself, everything having been checked. Runs in the caller's transaction."""
+    inputs = {
+        "path": host.publish_path,
+        "text": revision.text,
+        "sha256": revision.sha256,
+        "expected_sha256": host.written_sha256,
+        "adopt": replace,
+    }
+    subject = ("revision", str(revision.pk), f"revision {revision.number}")
+    started = start_job(kind="publish", host=host, inputs=inputs, subject=subject, actor=actor)
+    if started.created:
+        changed = {"state": Revision.State.WRITING, "state_reason": ""} | ({"message": message} if message else {})
+        Revision.objects.filter(pk=revision.pk).update(**changed)
+        changes: dict[str, list[Any]] = {"replace": [False, True]} if replace else {}
+        record(actor, "config.write", subject=revision, host_slug=host.slug, changes=changes, reason=message)
+    return started
+
+
 def note_written(*, job: Job, path: str, sha256: str) -> None:
     """The host wrote the text: from now on a file that differs is drift."""
     revision = _revision_of(job)
     if revision is None:
         return
-    now = timezone.now()
     if sha256 != revision.sha256:
         note_failed(job=job, reason="the host reports another text than the one it was handed")
         return
-    earlier = Revision.objects.filter(host=revision.host, state=Revision.State.WRITTEN).exclude(pk=revision.pk)
+    take_as_written(revision, path=path, by=job.started_by)
+
+
+def take_as_written(revision: Revision, *, path: str, by: Any = None) -> None:
+    """This text is on the host. A rollback pins the host to it, any other text lifts a pin."""
+    now = timezone.now()
+    host = revision.host
+    earlier = Revision.objects.filter(host=host, state=Revision.State.WRITTEN).exclude(pk=revision.pk)
     earlier.update(state=Revision.State.SUPERSEDED)
+    rollback = revision.origin == Revision.Origin.ROLLBACK
     Revision.objects.filter(pk=revision.pk).update(
         state=Revision.State.WRITTEN,
-        origin=Revision.Origin.PUBLISH,
+        origin=Revision.Origin.ROLLBACK if rollback else Revision.Origin.PUBLISH,
         state_reason="",
         written_at=now,
         written_path=path,
-        author=job.started_by,
+        author=by,
     )
-    Host.objects.filter(pk=revision.host_id).update(written_sha256=sha256, written_at=now)
-    worker = Actor(name=f"worker of {revision.host.slug}")
-    record(worker, "config.written", subject=revision, host_slug=revision.host.slug)
+    Host.objects.filter(pk=host.pk).update(written_sha256=revision.sha256, written_at=now)
+    pin = {"pinned": revision, "pinned_by": by.get_username() if by else "", "pinned_at": now} if rollback else NO_PIN
+    Publishing.objects.update_or_create(host=host, defaults={**pin, "held": ""})
+    record(Actor(name=f"worker of {host.slug}"), "config.written", subject=revision, host_slug=host.slug)
+
+
+NO_PIN: dict[str, Any] = {"pinned": None, "pinned_by": "", "pinned_at": None}
 
 
 def note_failed(*, job: Job, reason: str) -> None:
