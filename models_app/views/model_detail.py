@@ -19,6 +19,7 @@ from models_app.pages.model_head import model_head, model_notes
 from models_app.pages.plan_panel import PlanPanel, plan_panel
 from models_app.pages.whatif_page import automatic_values, field_groups
 from models_app.services import HostFacts, Preview
+from models_app.views.model_check import check_of
 from models_app.whatif_form import PLAIN_KEYS, Limits, WhatIfForm
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.errors import Busy, Refused
@@ -63,6 +64,7 @@ def _whole_page(request: Request, pk: int, values: Mapping[str, Any] | None) -> 
             fits=automatic.base.verdict != "over",
         ),
         "panel": _panel(detail.row, tried),
+        "check": check_of(request, detail.row, tried, form.query() if valid else ""),
     }
     return page(request, "models/model_detail.html", context, status=422 if form.is_bound and not valid else 200)
 
@@ -96,7 +98,12 @@ def model_preview(request: Request, pk: int) -> HttpResponse:
         facts = services.host_facts(row.host)
         preview = _try(row, form, facts)
         groups = field_groups(form, stored=services.stored_override(facts, row), settings=facts.settings)
-        context = {"form": form, "groups": groups, "panel": _panel(row, preview)}
+        context = {
+            "form": form,
+            "groups": groups,
+            "panel": _panel(row, preview),
+            "check": check_of(request, row, preview, form.query()),
+        }
         response = page(request, "models/model_detail.html#preview", context)
     else:
         response = page(request, "models/model_detail.html#refused", {"form": form}, status=422)

@@ -42,7 +42,7 @@ def job_list(request: HttpRequest) -> HttpResponse:
         "page": shown,
         "unfinished": unfinished,
         "chips": _chips(state, mine),
-        "kinds": kinds.choices(),
+        "kinds": [(kind.slug, kind.label) for kind in kinds.KINDS if kind.listed],
         "state": state,
         "kind": kind,
         "filtered": bool(state or kind or host or mine),
