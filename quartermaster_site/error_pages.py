@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
+import uuid
 from typing import Any
 
 from django.conf import settings
+from django.core.cache import cache
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
@@ -20,6 +22,7 @@ from quartermaster_site.errors import Busy, QuartermasterError, SiteError, Unava
 from quartermaster_site.http import wants_fragment
 
 log = logging.getLogger(__name__)
+_PROBE_SECONDS = 5
 _NO_DATABASE = (
     "The database does not answer, is held by something else, or has no room left. What you sent was not stored: go "
     "back and try again in a moment."
@@ -54,7 +57,10 @@ def from_error(request: HttpRequest, error: QuartermasterError) -> HttpResponse:
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """400, or 413 where the request is simply too large."""
-    if isinstance(exception, RequestDataTooBig | TooManyFieldsSent):
+    if isinstance(exception, TooManyFieldsSent):
+        most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+        return render_error(request, 413, "Too large", f"A form may hold at most {most:,} fields. Nothing was changed.")
+    if isinstance(exception, RequestDataTooBig):
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE >> 20
         return render_error(request, 413, "Too large", f"A form may hold at most {most} MiB. Nothing was changed.")
     if isinstance(exception, DisallowedHost):
@@ -81,7 +87,9 @@ def wrong_method(request: HttpRequest, empty: HttpResponse) -> HttpResponse:
 
 
 def too_many_requests(request: HttpRequest) -> HttpResponse:
-    """What allauth shows when its own limits are reached."""
+    """What allauth shows when its own limits are reached, or when it cannot count because nothing can be stored."""
+    if not cache.add(f"probe:{uuid.uuid4().hex}", 1, _PROBE_SECONDS):
+        return render_error(request, 503, Unavailable.title, _NO_DATABASE)
     response = render_error(request, 429, "Too many attempts", "Wait a minute, then try again.")
     response["Retry-After"] = "60"
     return response

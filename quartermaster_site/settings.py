@@ -9,6 +9,7 @@ import dj_database_url
 from csp.constants import NONE, SELF
 
 from quartermaster_site import env
+from quartermaster_site.log_lines import UNREADABLE_REQUESTS, without_trace_of_clients
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = env.data_dir() if env.role() == "host" else env.prepared_data_dir()
@@ -200,8 +201,13 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "filters": {"clients": {"()": "django.utils.log.CallbackFilter", "callback": without_trace_of_clients}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.log_level()},
-    # Anybody can send a wrong host name; our own line about it has no trace (error_pages.bad_request).
-    "loggers": {"django.security.DisallowedHost": {"level": "CRITICAL"}},
+    "loggers": {
+        "django.request": {"filters": ["clients"]},
+        **{f"django.security.{name}": {"filters": ["clients"]} for name in UNREADABLE_REQUESTS},
+        # Anybody can send a wrong host name; our own line about it has no trace (error_pages.bad_request).
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+    },
 }

@@ -12,6 +12,7 @@ import shutil
 import stat
 import tempfile
 import threading
+import time
 
 import pytest
 from kombu import Connection
@@ -28,6 +29,16 @@ def options(tmp_path):
 def test_folders_are_private(options, tmp_path):
     for name in broker.FOLDERS:
         assert stat.S_IMODE((tmp_path / "broker" / name).stat().st_mode) == 0o700
+
+
+def test_a_worker_looks_up_often_enough_to_stop_soon(options):
+    """Celery waits two seconds for a message before it looks whether it is to stop."""
+    with Connection("filesystem://localhost//", transport_options=options) as connection:
+        connection.SimpleQueue("quiet")
+        started = time.monotonic()
+        with pytest.raises(TimeoutError):
+            connection.drain_events(timeout=2.0)
+    assert time.monotonic() - started < 1.5
 
 
 def test_large_messages_arrive_whole_and_once(options):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.core.cache import caches
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import InterfaceError, OperationalError
 from django.test import Client, RequestFactory
@@ -46,6 +47,37 @@ def test_a_database_that_does_not_answer_is_503(
     answer = viewer.get("/")
     assert answer.status_code == 503
     assert "What you sent was not stored" in answer.content.decode()
+
+
+def test_sign_in_on_a_full_disk_is_not_called_too_many_attempts(
+    gpu_host: Host, make_user: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The counters of the limits live in the database, and their failure to be stored is silent."""
+    make_user("admin")
+    monkeypatch.setattr(type(caches["default"]), "add", lambda *_, **__: False)
+    answer = Client().post("/login/", {"login": "x", "password": "x"})
+    assert answer.status_code == 503
+    assert "no room left" in answer.content.decode()
+
+
+BROKEN = {
+    "fields": ({f"f{number}": "" for number in range(4001)}, {}),
+    "no boundary": (b"x", {"content_type": "multipart/form-data"}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_cannot_be_read_leaves_one_line(
+    gpu_host: Host, make_user: Any, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    client = Client()
+    client.force_login(make_user("admin"))
+    data, more = BROKEN[name]
+    answer = client.post("/hosts/local/folders/add/", data, **more)  # type: ignore[arg-type]
+    assert answer.status_code == (413 if name == "fields" else 400)
+    assert "<h1" in answer.content.decode()
+    assert not any(record.exc_info for record in caplog.records)
+    assert len(caplog.records) <= 2
 
 
 def test_a_host_name_that_is_not_ours(gpu_host: Host, caplog: pytest.LogCaptureFixture) -> None:

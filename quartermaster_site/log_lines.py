@@ -1,0 +1,15 @@
+"""What goes into the log beside its lines."""
+
+from __future__ import annotations
+
+from logging import LogRecord
+
+UNREADABLE_REQUESTS = ("RequestDataTooBig", "TooManyFieldsSent", "TooManyFilesSent")
+"""Django's names for requests that it refuses to read; each has a logger of its own."""
+
+
+def without_trace_of_clients(record: LogRecord) -> bool:
+    """What a client sent wrong is one line: traces are for our own faults."""
+    if getattr(record, "status_code", 500) < 500:
+        record.exc_info = None
+    return True
