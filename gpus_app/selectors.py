@@ -107,15 +107,19 @@ def ram_limit_gib(host: Host) -> float:
     return seed_budget(values.get("maxRamGB"), recommended_ram_gib(ram_reading(host)), PLACEHOLDER_RAM_GIB)
 
 
-def host_budget(host: Host) -> Budget:
-    """What plans of this host may use. A target typed where no GPU was seen counts as one device of that size."""
+def host_budget(host: Host, *, backend_ids: tuple[str, ...] = ()) -> Budget:
+    """What plans of this host may use. A target typed where no GPU was seen counts as one device of that size.
+
+    `backend_ids` are a backend's own names of the devices in use, in their order.
+    """
     devices = idle_devices(host)
     target, ram = target_vram_gib(host), ram_limit_gib(host)
     if not devices.devices:
         return budget_of([target] if target > 0 else [], ram)
     seen = host.devices.all()
     others = len(seen) > len(devices) and all(device.vendor == NVIDIA for device in seen)
-    return budget_for_set(devices, target, ram, runtime=runtime_of(readings(host)), others=others)
+    runtime = runtime_of(readings(host))
+    return budget_for_set(devices, target, ram, runtime=runtime, backend_ids=backend_ids, others=others)
 
 
 def memory_settings(host: Host) -> MemorySettings:

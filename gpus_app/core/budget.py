@@ -39,7 +39,8 @@ class Budget:
     """What each device has at all; empty where that is not known."""
     visible_ids: tuple[int, ...] = ()
     """The driver's numbers of the devices where the machine has others, which a CUDA server must not see: it would
-    share the layers among all that it sees. Empty where there are no others, or another runtime numbers them.
+    share the layers among all that it sees. Empty where there are no others, where `backend_ids` name the devices, or
+    where another runtime numbers them.
     """
 
     @property
@@ -115,7 +116,7 @@ def budget_for_set(
         backend_ids=tuple(ids[position] for position in order) if ids else (),
         main_gpu=len(order) - 1 if ids else members[main].index,
         capacity_bytes=tuple(device.total_bytes for device in chosen),
-        visible_ids=tuple(device.index for device in chosen) if others and runtime == CUDA else (),
+        visible_ids=tuple(device.index for device in chosen) if others and runtime == CUDA and not ids else (),
     )
     return whole.with_target(_bytes_of(target_gib))
 

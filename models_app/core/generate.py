@@ -31,6 +31,15 @@ from models_app.core.units import to_gib
 Planner = Callable[[Row, Header | None, Override], Sequence[Plan]]
 """Every profile of one row under its served id, the base first; a plan that cannot be emitted says why."""
 
+BudgetOf = Callable[[Override, str], Budget | None]
+"""The budget for a model of a class under an override: devices are named as its server names them."""
+
+
+def no_budget(override: Override, model_class: str) -> Budget | None:
+    """For a file without any device pins."""
+    return None
+
+
 FILE_FINDINGS = frozenset({"unsafe-name", "file-unreadable", "shards-missing"})
 """Kinds of findings that cost a model: the file is no row, so only the finding can say why."""
 
@@ -67,7 +76,7 @@ def generate(
     timestamp: str,
     overrides: Sequence[Override] = (),
     same_path: Callable[[str, str], bool] | None = None,
-    budget: Budget | None = None,
+    budget_of: BudgetOf = no_budget,
     dialect: str = DEFAULT_DIALECT,
     options: Options | None = None,
     cache_dir: str = "",
@@ -75,12 +84,12 @@ def generate(
 ) -> Generated:
     """A file for one host. Raises `ExportError` where a dialect must not be written from these settings.
 
-    `same_path` is that of `resolve_override`; `budget` says which device servers with one device are told to use.
+    `same_path` is that of `resolve_override`; `budget_of` says which device servers with one device are told to use.
     """
 
     def planned_item(row: Row) -> PlannedModel | Skipped | None:
         override = resolve_override(overrides, row.full_path, row.quant, same_path) or Override()
-        return None if override.skip else _planned(row, override, planner, header_of, budget)
+        return None if override.skip else _planned(row, override, planner, header_of, budget_of)
 
     items = [*_with_enhancers(_all_planned(inventory.rows, planned_item, on_row)), *_lost_files(inventory)]
     router = BY_SLUG[dialect]
@@ -124,13 +133,14 @@ def _planned(
     override: Override,
     planner: Planner,
     header_of: Callable[[str], Header | None],
-    budget: Budget | None,
+    budget_of: BudgetOf,
 ) -> PlannedModel | Skipped:
     if not row.model_class:
         return _skipped(row, row.class_reason or "it has no class that can be served")
     try:
         header = header_of(row.full_path)
-        return PlannedModel(row, header, tuple(planner(row, header, override)), override, budget=budget)
+        plans = tuple(planner(row, header, override))
+        return PlannedModel(row, header, plans, override, budget=budget_of(override, row.model_class))
     except QuartermasterError as error:
         return _skipped(row, str(error))
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:

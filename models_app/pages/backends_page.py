@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from gpus_app.selectors import idle_devices
 from models_app.backend_form import KIND_NAMES
 from models_app.convert import backend_devices, is_refused
 from models_app.core.launch.backends import kind_classes
-from models_app.core.launch.executables import Executable
+from models_app.core.launch.executables import Executable, readable_kinds
 from models_app.core.launch.program_text import matched_ids
 from models_app.selectors.backends import USES, HostBackends, ServedModel
 from quartermaster_site.figures import counted
@@ -94,8 +94,9 @@ def use_lines(found: HostBackends) -> list[UseLine]:
         count = counts.get((model_class, engine), 0)
         if not program.registered and not count and (model_class, engine) != ("llm", ""):
             continue
-        waits = bool(count) and not program.registered
-        lines.append(UseLine(title, _program_name(found, program), _why(found, program), f"{count:,}", waits))
+        readable = readable_kinds(model_class, engine)
+        waits = bool(count) and program.own_kind not in readable
+        lines.append(UseLine(title, _program_name(found, program), _why(found, program, readable), f"{count:,}", waits))
     return lines
 
 
@@ -108,15 +109,18 @@ def _row(found: HostBackends, program: Executable) -> Backend | None:
     return next((row for row in found.rows if row.slug == program.backend_id), None)
 
 
-def _why(found: HostBackends, program: Executable) -> str:
+def _why(found: HostBackends, program: Executable, readable: Collection[str]) -> str:
     row = _row(found, program)
     if row is None:
         place = "beside llama-server" if "/" in program.path or "\\" in program.path else "found on the search path"
         return f"{place}, until one is registered"
+    if row.kind not in readable:
+        names = " or ".join(KIND_NAMES[kind] for kind in readable)
+        return f"it cannot read their files: register {names}"
     if row.starred:
         return "starred"
-    shares = [other for other in found.rows if set(kind_classes(other.kind)) & set(kind_classes(row.kind))]
-    return "used because first" if len(shares) > 1 else "the only one of its class"
+    others = [other for other in found.rows if other.kind in readable and not is_refused(other)]
+    return "used because first" if len(others) > 1 else "the only one that reads them"
 
 
 def backend_lines(found: HostBackends) -> list[BackendLine]:

@@ -30,6 +30,10 @@ TEXTS = {
     ),
     "unsafe-name": ("Name that cannot be used", "Rename it, then scan again."),
     "folder-repeated": ("Folder met twice", "Nothing to do: its files are listed once."),
+    "flag-unknown": (
+        "Its executable does not know a flag",
+        "Update the executable, pin the model to another one, or reset the setting behind the flag.",
+    ),
     "duplicate-id": ("Two files with one id", "Rename or move one of them; the id tells them apart until then."),
     "not-served": ("Not served", "See the reason, then scan again."),
     "other-ggml": ("Not a model that can be served", "Remove it, or use the GGUF form of the model."),

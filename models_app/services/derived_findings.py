@@ -15,15 +15,16 @@ from models_app.core.components.resolve import Components
 from models_app.models import Finding, Row, StoredPlan
 from models_app.pages.component_words import WIRED, is_ambiguous, need_text
 from models_app.selectors.components import HostComponents, ModelRef, host_components
+from models_app.services.command_findings import UNKNOWN_FLAG
 
-KINDS = ("component-missing", "component-ambiguous", "pin-gone", "duplicate-id", "not-served")
+KINDS = ("component-missing", "component-ambiguous", "pin-gone", "duplicate-id", "not-served", UNKNOWN_FLAG)
 NAMED_FILES = 3
 
 
-def note_findings(host: Host) -> None:
-    """Bring the derived findings of a host up to date."""
+def note_findings(host: Host, of_commands: Iterable[CoreFinding] = ()) -> None:
+    """Bring the derived findings of a host up to date; `of_commands` are those of the plans just made."""
     found = host_components(host)
-    wanted = {(item.kind, item.path): item for item in (*_of_components(found), *_of_rows(host))}
+    wanted = {(item.kind, item.path): item for item in (*_of_components(found), *_of_rows(host), *of_commands)}
     rows = {model.path: model.pk for model in found.models}
     with transaction.atomic():
         known = {(row.kind, row.path): row for row in Finding.objects.filter(host=host, kind__in=KINDS)}

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from django.db.models import prefetch_related_objects
+
 from gpus_app.core.budget import Budget
 from gpus_app.core.units import from_gib
 from gpus_app.models import Host
@@ -13,12 +15,14 @@ from gpus_app.selectors import host_budget
 from models_app import convert
 from models_app.core.catalog import Header, Plan, Row
 from models_app.core.discovery.roots import path_key
+from models_app.core.launch.executables import AUDIOCPP, resolve_executable
 from models_app.core.planning.context_curve import ContextCurve
 from models_app.core.plans import plan_curve, plan_row
 from models_app.core.plans.engines.request import WITH_COMPONENTS, Surroundings
 from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.models import Row as StoredRow
+from models_app.services.backend_facts import UNASKED, BackendFacts, Known, known_backends
 from models_app.services.check_facts import Excesses, host_excesses
 from models_app.services.surroundings import SurroundingsOf, host_surroundings, nothing_known
 
@@ -32,6 +36,7 @@ class HostFacts:
     overrides: Sequence[Override]
     os_family: str = "linux"
     surroundings: SurroundingsOf = nothing_known
+    backends: Known = field(default_factory=dict)
     excesses: Excesses = field(default_factory=dict)
     """Path -> what checks against llama.cpp have shown."""
 
@@ -39,10 +44,18 @@ class HostFacts:
         """Whether an override without wildcards names this file, by the rules of the host's system."""
         return path_key(match, self.os_family) == path_key(path, self.os_family)
 
-    def budget_for(self, override: Override) -> Budget:
-        """The host's budget; a target typed for one model where no GPU was seen is a device of that size."""
+    def backend_for(self, override: Override, model_class: str = "llm") -> BackendFacts:
+        """What is known of the executable that runs a model of a class."""
+        program = resolve_executable(self.settings, override.backend, model_class)
+        return self.backends.get(program.backend_id, UNASKED)
+
+    def budget_for(self, override: Override, model_class: str = "llm") -> Budget:
+        """The host's budget, with its backend's names of the devices where they are known.
+
+        A target typed for one model where no GPU was seen is a device of that size.
+        """
         if self.budget.device_bytes or override.vram_target_gb <= 0:
-            return self.budget
+            return self.backend_for(override, model_class).budget or self.budget
         return replace(self.budget, device_bytes=(from_gib(override.vram_target_gb),))
 
 
@@ -71,6 +84,8 @@ class HostPlanner:
     planned: dict[str, tuple[Plan, ...]] = field(default_factory=dict)
     served: dict[str, str] = field(default_factory=dict)
     block_counts: dict[str, int] = field(default_factory=dict)
+    flags: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Path of a model on llama-server -> the flags that its executable knows, where it was asked."""
     _around: Surroundings | None = None
 
     def __call__(self, row: Row, header: Header | None, override: Override) -> tuple[Plan, ...]:
@@ -79,24 +94,30 @@ class HostPlanner:
             header,
             settings=self.facts.settings,
             override=override,
-            budget=self.facts.budget_for(override),
+            budget=self.facts.budget_for(override, row.model_class),
             headers=self.headers,
             excesses=self.facts.excesses.get(row.full_path, ()),
-            surroundings=self._surroundings(row),
+            surroundings=self._surroundings(row, override),
         )
         self.planned[row.full_path] = plans
         self.served[row.full_path] = row.id
+        backend = self.facts.backend_for(override, row.model_class)
+        if backend.kind == "llama" and backend.flags is not None:
+            self.flags[row.full_path] = backend.flags
         if header is not None:
             self.block_counts[row.full_path] = header.block_count
         return plans
 
-    def _surroundings(self, row: Row) -> Surroundings | None:
+    def _surroundings(self, row: Row, override: Override) -> Surroundings | None:
         """Asked for only where a launch names further files of the host."""
         if row.model_class not in WITH_COMPONENTS:
             return None
         if self._around is None:
             self._around = self.facts.surroundings(self.headers)
-        return self._around
+        if row.model_class != AUDIOCPP:
+            return self._around
+        backend = self.facts.backend_for(override, AUDIOCPP)
+        return replace(self._around, audio_devices=backend.audio_devices, flags=backend.flags)
 
     def curve(self, row: Row, header: Header | None, override: Override, profile_id: str = "") -> ContextCurve | None:
         """Memory against the window for one plan of a row, the base where none has this id."""
@@ -114,12 +135,14 @@ class HostPlanner:
 
 def host_facts(host: Host, path: str = "") -> HostFacts:
     """Settings, budget and overrides in force now: of the whole host, or only what may cover one path."""
+    prefetch_related_objects([host], "backends")
     return HostFacts(
         convert.core_settings(host),
         host_budget(host),
         convert.core_overrides(host, path),
         host.os_family,
         host_surroundings(host),
+        known_backends(host),
         host_excesses(host, path),
     )
 
@@ -139,4 +162,5 @@ def preview_plan(*, row: StoredRow, override: Override | None = None, facts: Hos
     header = lookup(row.path)
     planner = HostPlanner(facts, lookup)
     plans = planner(found, header, own)
-    return Preview(plans, header, facts.budget_for(own), own, partial(planner.curve, found, header, own))
+    budget = facts.budget_for(own, row.model_class)
+    return Preview(plans, header, budget, own, partial(planner.curve, found, header, own))

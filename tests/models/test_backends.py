@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from gpus_app.models import Backend
+from gpus_app.models import Backend, Device
 from gpus_app.selectors import get_host
 from models_app import convert
+from models_app.core.catalog import Header
+from models_app.core.catalog import Row as CoreRow
+from models_app.core.settings import Override as CoreOverride
 from models_app.models import Override, Root, Row
 from models_app.selectors.backends import host_backends
 from models_app.services.backends import BackendValues, add_backend, remove_backend, save_backend, star_backend
+from models_app.services.command_findings import command_findings
+from models_app.services.planning import HostPlanner, host_facts
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.errors import EditConflict, NotAllowed, Refused
@@ -171,3 +176,87 @@ def test_removing_one_asks_for_new_plans_and_is_remembered(add, actor, host):
     entry = AuditEntry.objects.get(action="backend.remove")
     assert entry.changes["path"] == ["/opt/a/llama-server", None]
     remove_backend(backend=row, actor=actor)
+
+
+GIB = 1 << 30
+LISTED = [
+    {"id": "CUDA1", "name": "NVIDIA GeForce RTX 3090", "total_bytes": 24 * GIB, "tag": ""},
+    {"id": "CUDA0", "name": "NVIDIA GeForce RTX 3060", "total_bytes": 12 * GIB, "tag": ""},
+]
+
+
+@pytest.fixture
+def two_cards(host):
+    for index, (name, size) in enumerate([("NVIDIA GeForce RTX 3090", 24), ("NVIDIA GeForce RTX 3060", 12)]):
+        Device.objects.create(
+            host=host, index=index, name=name, vendor="nvidia", total_bytes=size * GIB, free_bytes=size * GIB
+        )
+    return get_host(host.slug)
+
+
+def asked(host, slug="a", kind="llama", **facts):
+    probe = {"problem": "", "kind": kind, "flags": ["--port"], "devices": LISTED, "notes": [], **facts}
+    return Backend.objects.create(host=host, slug=slug, kind=kind, path=f"/opt/{slug}/server", probe=probe)
+
+
+def test_a_launch_names_the_devices_as_its_executable_does_the_main_one_last(two_cards):
+    asked(two_cards)
+    budget = host_facts(two_cards).budget_for(CoreOverride())
+    assert budget.backend_ids == ("CUDA0", "CUDA1")
+    assert budget.device_names == ("NVIDIA GeForce RTX 3060", "NVIDIA GeForce RTX 3090")
+    assert host_facts(two_cards).budget_for(CoreOverride(), "image").backend_ids == (), "another program"
+
+
+def test_one_device_that_is_not_found_and_none_is_named(two_cards):
+    asked(two_cards, devices=LISTED[:1])
+    assert host_facts(two_cards).budget_for(CoreOverride()).backend_ids == ()
+
+
+def test_named_devices_are_not_hidden_as_well(two_cards):
+    Device.objects.create(host=two_cards, index=2, name="Quadro P400", vendor="nvidia", total_bytes=2 * GIB)
+    without = host_facts(get_host(two_cards.slug)).budget_for(CoreOverride())
+    assert without.visible_ids == (0, 1)
+    asked(two_cards)
+    named = host_facts(get_host(two_cards.slug)).budget_for(CoreOverride())
+    assert (named.visible_ids, named.backend_ids) == ((), ("CUDA0", "CUDA1"))
+
+
+def test_a_pin_decides_whose_names_count(two_cards):
+    asked(two_cards)
+    vulkan = [{**device, "id": f"Vulkan{index}"} for index, device in enumerate(LISTED)]
+    asked(two_cards, "b", devices=vulkan)
+    facts = host_facts(two_cards)
+    assert facts.budget_for(CoreOverride(backend="b")).backend_ids == ("Vulkan1", "Vulkan0")
+
+
+def test_audio_cpp_is_told_its_first_real_card_and_no_flag_that_it_does_not_know(host):
+    listed = [
+        {"id": "Vulkan:0", "name": "780M", "total_bytes": 0, "tag": "IGPU"},
+        {"id": "Vulkan:1", "name": "RX 7900", "total_bytes": 0, "tag": "GPU"},
+    ]
+    row = asked(host, "a", "audiocpp", devices=listed, flags=["--config", "--voice-dir"])
+    Backend.objects.update(variant="vulkan")
+    facts = host_facts(get_host(host.slug))
+    planner = HostPlanner(facts, lambda path: None)
+    found = CoreRow(
+        id="s", full_path="/m/s.gguf", file_name="s.gguf", model_class="audiocpp", audio_family="chatterbox"
+    )
+    (plan,) = planner(found, Header(audio_family="chatterbox"), CoreOverride())
+    assert plan.argv[0] == row.path
+    assert plan.argv[plan.argv.index("--device") + 1] == "1"
+    assert "--voice-dir" in plan.argv
+    assert "--max-loaded-models" not in plan.argv
+
+
+def test_flags_that_an_executable_does_not_know_are_an_issue(host):
+    asked(host, flags=["--port", "--host", "-m"], devices=None)
+    facts = host_facts(get_host(host.slug))
+    planner = HostPlanner(facts, lambda path: None)
+    found = CoreRow(id="e", full_path="/m/e.gguf", file_name="e.gguf", model_class="embedding", size_bytes=GIB)
+    planner(found, Header(architecture="bert", context_length=512), CoreOverride())
+    (finding,) = command_findings(planner)
+    assert finding.path == "/m/e.gguf"
+    assert "--embedding" in finding.text
+    assert "--port" not in finding.text
+    planner.flags[found.full_path] = frozenset(planner.planned[found.full_path][0].argv)
+    assert list(command_findings(planner)) == []

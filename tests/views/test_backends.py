@@ -36,7 +36,7 @@ def test_adding_one_through_the_form(admin, host, quiet):
     page = text(answer)
     assert "is registered as llama." in page
     assert "/opt/llama/llama-server" in page
-    assert "the only one of its class" in page
+    assert "the only one that reads them" in page
 
 
 def test_errors_stand_beside_their_field_and_keep_what_was_typed(admin, host, quiet):

@@ -42,6 +42,8 @@ class Executable:
     registered: bool = False
     backend_id: str = ""
     """Of its row in the registry."""
+    own_kind: str = ""
+    """What it is registered as, which need not be an engine that reads the file; "" for a guess."""
 
 
 def resolve_executable(settings: Settings, pinned: str, model_class: str, engine: str = "") -> Executable:
@@ -52,7 +54,7 @@ def resolve_executable(settings: Settings, pinned: str, model_class: str, engine
         kind = kind_of(entry.kind)
         name = kind.name if kind else entry.kind
         flavour = flavour_of(entry.variant) if name == AUDIOCPP else ""
-        return Executable(entry.path, engine or name, flavour, registered=True, backend_id=entry.id)
+        return Executable(entry.path, engine or name, flavour, registered=True, backend_id=entry.id, own_kind=name)
     return Executable(_fallback(settings, model_class, backend_class), engine or _usual_kind(model_class))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gpus_app.core.device_listing import ListedDevice, match_devices, parse_listing
 from gpus_app.core.gpu_set import GpuDevice
-from models_app.core.launch.audio_devices import parse_devices
+from models_app.core.launch.audio_devices import AudioDevice, parse_devices
 from models_app.core.launch.help import parse_help
 
 MAX_FLAGS = 1000
@@ -90,6 +90,16 @@ def program_devices(text: str) -> tuple[ProgramDevice, ...]:
     else:
         found = [ProgramDevice(row.id, row.name[:MAX_NAME_CHARACTERS], row.total_bytes) for row in parse_listing(text)]
     return tuple(device for device in found if len(device.id) <= MAX_FLAG_CHARACTERS)[:MAX_DEVICES]
+
+
+def audio_devices(devices: Sequence[ProgramDevice]) -> tuple[AudioDevice, ...]:
+    """Those that audio.cpp listed, as its own rules take them."""
+    found = []
+    for device in devices:
+        engine, _, number = device.id.partition(":")
+        if device.tag and number.isdecimal():
+            found.append(AudioDevice(engine, int(number), device.name, device.tag))
+    return tuple(found)
 
 
 def matched_ids(ours: Sequence[GpuDevice], devices: Sequence[ProgramDevice]) -> tuple[str, ...]:

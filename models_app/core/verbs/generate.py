@@ -135,7 +135,7 @@ def _generate(
         lambda row, header, override: planner(row, header, override=override),
         header_of=header_of,
         settings=settings,
-        budget=budget,
+        budget_of=lambda override, model_class: budget,
         timestamp=environment.now.isoformat(timespec="seconds") if options.timestamp is None else options.timestamp,
         dialect=options.dialect,
         options=Options(config_folder=config_folder, file_name=file_name),

@@ -82,17 +82,22 @@ def plan(request: Request) -> Answer:
 
 def _lines(request: Request, flavour: str) -> list[str]:
     own = request.override
-    device = device_argument((), flavour, own.audio_device)
+    device = device_argument(request.surroundings.audio_devices, flavour, own.audio_device)
     voices = argument_path(f"{folder_of(request.row.full_path)}/voices")
     return [
         "--host 127.0.0.1",
         f"--port {PORT}",
         *([f"--backend {flavour}"] if flavour else []),
         *([" ".join(device)] if device else []),
-        "--max-loaded-models 1",
-        f"--voice-dir {voices}",
+        *(line for line in ("--max-loaded-models 1", f"--voice-dir {voices}") if _knows(request, line)),
         *([f"--threads {own.threads}"] if own.threads > 0 else []),
     ]
+
+
+def _knows(request: Request, line: str) -> bool:
+    """Older builds refuse to start with flags that came later."""
+    known = request.surroundings.flags
+    return known is None or line.partition(" ")[0] in known
 
 
 def _family(request: Request) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from gpus_app.core.budget import Budget
 from models_app.core.catalog import Header, MemoryTerm, Plan, Reason, Row
 from models_app.core.components.pool import Pool
+from models_app.core.launch.audio_devices import AudioDevice
 from models_app.core.launch.backends import executable_word
 from models_app.core.launch.compose import Composition, compose
 from models_app.core.launch.executables import Executable, resolve_executable
@@ -41,6 +42,10 @@ class Surroundings:
     header_of: Callable[[str], Header | None] = lambda path: None
     aligner_path: str = ""
     vad_path: str = ""
+    audio_devices: tuple[AudioDevice, ...] = ()
+    """What the audio.cpp build of this model lists."""
+    flags: frozenset[str] | None = None
+    """Flags that the help of this model's server names; None where nobody asked."""
 
 
 @dataclass(frozen=True, slots=True)

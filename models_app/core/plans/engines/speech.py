@@ -40,7 +40,7 @@ def _ttscpp(request: Request, name: str) -> Answer:
         },
         engine=TTSCPP,
     )
-    if not found.registered:
+    if found.own_kind != TTSCPP:
         answer.warnings.append(WRONG_SERVER)
     return answer
 

@@ -1,0 +1,26 @@
+"""Flags of planned commands that the registered executable does not know: it would not start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from models_app.core.catalog import Finding
+from models_app.core.launch.llama_flags import LLAMA
+from models_app.core.launch.validate import BACKEND_MISSING, UNKNOWN, validate_tokens
+from models_app.services.planning import HostPlanner
+
+UNKNOWN_FLAG = "flag-unknown"
+
+
+def command_findings(planner: HostPlanner) -> Iterable[Finding]:
+    """One finding for each model whose command its executable would refuse, as far as its help is known."""
+    for path, flags in planner.flags.items():
+        words = {word for plan in planner.planned[path] for word in _refused(plan.argv[1:], flags)}
+        if words:
+            text = f"the help of its executable does not name {', '.join(sorted(words))}: it will not start"
+            yield Finding(UNKNOWN_FLAG, path, text, "warning")
+
+
+def _refused(words: Iterable[str], flags: frozenset[str]) -> list[str]:
+    issues = validate_tokens(LLAMA, words, tuple(flags))
+    return [issue.token for issue in issues if issue.kind in (BACKEND_MISSING, UNKNOWN)]
