@@ -104,9 +104,10 @@ def _content(taken: Path) -> bytes:
 class Transport(filesystem.Transport):
     Channel = Channel
 
-    def drain_events(self, connection: Any, timeout: float | None = None) -> Any:
+    def drain_events(self, connection: Any, timeout: float | None = None, **options: Any) -> Any:
         """A worker hears that it is to stop between two waits for messages; Celery would wait two seconds each time."""
-        return super().drain_events(connection, min(timeout, WAIT_SECONDS) if timeout else timeout)
+        shorter = min(timeout, WAIT_SECONDS) if timeout else timeout
+        return super().drain_events(connection, timeout=shorter, **options)  # type: ignore[no-untyped-call]
 
 
 def register() -> None:

@@ -8,6 +8,7 @@ import uuid
 from typing import Any
 
 from django.conf import settings
+from django.contrib.sessions.exceptions import SessionInterrupted
 from django.core.cache import cache
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
@@ -63,11 +64,20 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if isinstance(exception, RequestDataTooBig):
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE >> 20
         return render_error(request, 413, "Too large", f"A form may hold at most {most} MiB. Nothing was changed.")
+    if isinstance(exception, SessionInterrupted) and _is_caused_by_database(exception):
+        return render_error(request, 503, Unavailable.title, _NO_DATABASE)
     if isinstance(exception, DisallowedHost):
         log.warning("%s", exception)
         message = "The site does not answer under this name. Whoever runs it can add the name with QM_ALLOWED_HOSTS."
         return render_error(request, 400, "Unknown address", message)
     return render_error(request, 400, "Bad request", "The server could not read this request.")
+
+
+def _is_caused_by_database(exception: BaseException | None) -> bool:
+    """Django calls a session that cannot be stored a bad request, whatever the reason."""
+    while exception is not None and not isinstance(exception, OperationalError):
+        exception = exception.__cause__ or exception.__context__
+    return exception is not None
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:

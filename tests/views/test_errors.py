@@ -60,6 +60,20 @@ def test_sign_in_on_a_full_disk_is_not_called_too_many_attempts(
     assert "no room left" in answer.content.decode()
 
 
+def test_a_session_that_cannot_be_stored_is_no_bad_request(
+    gpu_host: Host, viewer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its renewal is all that a page stores."""
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OperationalError("database or disk is full")
+
+    monkeypatch.setattr("django.contrib.sessions.models.Session.save", full)
+    answer = viewer.get("/hosts/")
+    assert answer.status_code == 503
+    assert "no room left" in answer.content.decode()
+
+
 BROKEN = {
     "fields": ({f"f{number}": "" for number in range(4001)}, {}),
     "no boundary": (b"x", {"content_type": "multipart/form-data"}),
