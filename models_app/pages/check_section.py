@@ -107,12 +107,11 @@ def _missing(checks: PlanChecks) -> str:
 
 def _result(checks: PlanChecks, seen: Verification) -> CheckResult:
     agrees = seen.agreement_percent <= AGREES_PERCENT
-    percent = f"{seen.agreement_percent:.1f} %"
     rows = tuple(_row(seen, index, colour, label) for index, (colour, label) in enumerate(_PARTS))
     total = CheckRow("", "Total", tuple(_cell(sum(measured), sum(ours)) for _, measured, ours in seen.figures))
     return CheckResult(
         tone="ok" if agrees else "warn",
-        word=f"llama.cpp agrees to {percent}" if agrees else f"llama.cpp differs by {percent}",
+        word=f"llama.cpp {'agrees to' if agrees else 'differs by'} {percent_text(seen.agreement_percent)}",
         build=f"build {seen.build}" if seen.build else "unknown build",
         by=str(seen.checked_by or "the system"),
         at=seen.checked_at,
@@ -123,6 +122,13 @@ def _result(checks: PlanChecks, seen: Verification) -> CheckResult:
         notes=tuple(f"{note[:1].upper()}{note[1:]}." for note in seen.notes),
         kept_free=_kept_free(checks, seen),
     )
+
+
+def percent_text(percent: float) -> str:
+    """What all differences together are of all that was measured."""
+    if percent == 0:
+        return "the MiB"
+    return f"{percent:.1f} %" if percent >= 0.05 else "less than 0.1 %"
 
 
 def _stale(checks: PlanChecks, seen: Verification) -> str:

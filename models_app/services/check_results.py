@@ -89,7 +89,7 @@ def store_check(*, job: Job, data: dict[str, Any]) -> dict[str, Any]:
     Verification.objects.filter(pk__in=list(old)).delete()
     if host_excesses(row.host, row.path) != before:
         _plan_again(row.host, job)
-    return {"agreement": f"{comparison.agreement_percent:.1f} %", "build": program.build}
+    return {"agreement": f"{comparison.agreement_percent:.2f} %", "build": program.build}
 
 
 def _program(host: Host, server: str, data: dict[str, Any]) -> CheckProgram:

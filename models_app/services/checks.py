@@ -107,9 +107,11 @@ def _is_llama(kind: str) -> bool:
 
 def look_when_due(host: Host) -> None:
     """After a planning: have programs looked for that nobody looked for yet, or not for long."""
+    servers = servers_of(host)
+    CheckProgram.objects.filter(host=host, verifications=None).exclude(server__in=servers).delete()
     due = Q(asked_at__gt=timezone.now() - _LOOK_AGAIN_AFTER)
     fresh = set(CheckProgram.objects.filter(due, host=host).values_list("server", flat=True))
-    missing = [server for server in servers_of(host) if server not in fresh]
+    missing = [server for server in servers if server not in fresh]
     if missing:
         _look_for(host, missing, Actor())
 

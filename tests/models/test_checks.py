@@ -288,6 +288,14 @@ class TestPrograms:
         CheckProgram.objects.update(asked_at=timezone.now() - timedelta(days=2))
         assert len(planned()) == 2
 
+    def test_one_that_no_plan_names_any_more_is_forgotten(self, row, check, tmp_path, planned):
+        check()
+        for name in ("a", "b"):
+            Backend.objects.update(path=str(llama_folder(tmp_path / name, CASE.recorded)))
+            planned()
+        servers = [program.server.split("/")[-2] for program in CheckProgram.objects.all()]
+        assert servers == ["b", "llama"]
+
     def test_a_missing_one_says_so(self, row, server, planned):
         (server.parent / "llama-fit-params").unlink()
         CheckProgram.objects.all().delete()

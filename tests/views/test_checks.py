@@ -81,7 +81,7 @@ def test_the_whole_way_without_javascript(as_role, model, found, django_capture_
     answer = run(django_capture_on_commit_callbacks, lambda: client.post(address))
     assert answer["Location"] == f"/models/{model.pk}/#check"
     said = _section(client, model)
-    assert "llama.cpp agrees to 0.0 %" in said
+    assert "llama.cpp agrees to the MiB" in said
     assert f"build {BUILD}" in said
     assert "by operator" in said
     assert re.search(r"Weights 0 of 4,455 0 of 333 Context 0 of 4,608 0 of 0 Compute buffers", said)
