@@ -21,7 +21,6 @@ from models_app.pages.whatif_page import automatic_values
 from models_app.services import HostFacts, Preview
 from models_app.whatif_form import Limits, WhatIfForm
 from quartermaster_site.access.permissions import Level, needs
-from quartermaster_site.errors import Refused
 from quartermaster_site.http import Request, page
 
 SIDES = ("a", "b")
@@ -39,13 +38,15 @@ def model_compare(request: Request, pk: int) -> HttpResponse:
     facts = services.host_facts(detail.row.host, detail.row.path)
     stored = services.preview_plan(row=detail.row, facts=facts)
     header = stored.header
+    head = model_head(detail, "models:model-show")
     if stored.base.placement is None or header is None:
-        raise Refused("There is no plan of this model to compare.")
+        reason = (stored.base.skip_reason or detail.header_error).rstrip(".")
+        return page(request, "models/model_compare.html", {"head": head, "nothing": True, "reason": reason})
     known = automatic_values(stored.base, facts.budget.target_bytes, header.block_count)
     forms = [WhatIfForm(given, limits=Limits.of(header), automatic=known, prefix=side) for side in SIDES]
     valid = all(form.is_valid() for form in forms)
     context = {
-        "head": model_head(detail, "models:model-show"),
+        "head": head,
         "forms": forms,
         "rows": two_rows(*forms),
         "sides": sides_of(pk, *forms),

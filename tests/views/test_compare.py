@@ -140,5 +140,8 @@ def test_the_what_if_form_leads_to_the_comparison(scanned: Host, viewer: Client,
 
 def test_a_model_without_a_plan_has_nothing_to_compare(scanned: Host, viewer: Client, row_named: Named) -> None:
     answer = viewer.get(f"/models/{row_named('nomic').pk}/compare/")
-    assert answer.status_code == 422
-    assert "There is no plan of this model to compare." in answer.content.decode()
+    assert answer.status_code == 200
+    html = answer.content.decode()
+    assert "Nothing to compare" in html
+    assert "Settings of A and B" not in html
+    assert f'href="/models/{row_named("nomic").pk}/"' in html
