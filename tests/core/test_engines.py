@@ -294,6 +294,43 @@ def test_classes_share_one_device_where_there_are_several():
     assert document.entries[0].fields["env"] == ["GGML_VK_VISIBLE_DEVICES=0"]
 
 
+class TestSeveralDevices:
+    """The host's target is for all devices together; a server that uses one has only that one's part."""
+
+    fleet = replace(FLEET, target_vram_gb=34, backends=VLLM)
+    small_and_large = budget_of([11, 23], 64)
+
+    def on_two(self, found, header=None, override=None):
+        made = plan_row(found, header or Header(), settings=self.fleet, override=override, budget=self.small_and_large)
+        return made[0]
+
+    def test_an_image_model_has_the_larger_one(self):
+        found = self.on_two(row("image", "flux.gguf", 12.0), Header(architecture="flux"))
+        assert found.target_bytes == 23 * GIB
+        assert found.est_vram_bytes == 22 * GIB, "less the headroom of the host"
+        assert "--max-vram 10" in text(found)
+        weights = next(term for term in found.terms if term.key == "weights")
+        assert weights.device_bytes == (0, 12 * GIB)
+
+    def test_what_fits_into_both_together_only_does_not_fit(self):
+        assert (
+            self.on_two(row("embedding", size_gib=30.0), Header(architecture="bert", context_length=512)).verdict
+            == "over"
+        )
+
+    def test_vllm_on_both_has_twice_the_smaller_part(self):
+        one = self.on_two(row("hf", "Llama-3", 16.0), HF)
+        both = self.on_two(row("hf", "Llama-3", 16.0), HF, Override(vllm_tensor_parallel=2))
+        assert (one.target_bytes, both.target_bytes) == (23 * GIB, 22 * GIB)
+        weights = next(term for term in both.terms if term.key == "weights")
+        assert weights.device_bytes == (8 * GIB, 8 * GIB)
+
+
+def test_a_folder_of_several_parts_is_no_gguf_of_several_parts():
+    fleet = replace(FLEET, backends=VLLM)
+    assert plan(row("hf", "Llama-3", 15.0, shard_count=4), HF, settings=fleet).skip_reason == ""
+
+
 def test_a_hand_declared_model_follows_the_row_of_its_name():
     fleet = replace(FLEET, extra_image_models=(ExtraImageModel("x", "/x.safetensors", default_steps=5, threads=3),))
     own = Override(match="x", default_steps=8, unlisted=True, ttl_sec=0)

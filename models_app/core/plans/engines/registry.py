@@ -9,9 +9,10 @@ from gpus_app.core.budget import Budget
 from models_app.core.catalog import Header, Plan, Row
 from models_app.core.discovery.names import slugify
 from models_app.core.plans.engines import audio, diffusion, encoders, segment, speech, three_d, vllm
-from models_app.core.plans.engines.request import Answer, Request, Surroundings, plan_of, skipped
+from models_app.core.plans.engines.request import Answer, Request, Surroundings, plan_of, skipped, usable_bytes
 from models_app.core.settings import Override, Settings
 from models_app.core.state.variants import merge_image_variant, named_variants
+from models_app.core.units import GIB
 
 BASE, VARIANT = "base", "variant"
 
@@ -29,6 +30,8 @@ class Engine:
     has_variants: bool = False
     """Its variants are entries of their own."""
     reads_header: bool = True
+    splits: bool = False
+    """It can share a model among devices (tensor parallel)."""
 
 
 ENGINES: Mapping[str, Engine] = {
@@ -41,9 +44,9 @@ ENGINES: Mapping[str, Engine] = {
     "audiocpp": Engine(audio.plan, audio.skip_reason),
     "tts": Engine(speech.plan_tts),
     "asr": Engine(speech.plan_asr),
-    "hf": Engine(vllm.plan, vllm.skip_reason),
+    "hf": Engine(vllm.plan, vllm.skip_reason, splits=True),
 }
-VLLM_LLM = Engine(vllm.plan, vllm.skip_reason)
+VLLM_LLM = Engine(vllm.plan, vllm.skip_reason, splits=True)
 """A chat model in GGUF form for which a person chose vllm."""
 
 
@@ -60,10 +63,20 @@ def plan_class(
     """The plans of one row, the base first; one that says why where there is none."""
     if header is None and engine.reads_header:
         return (skipped(row, override, row.class_reason or "its header can't be read"),)
-    base = Request(row, header or Header(), settings, override, budget, surroundings, row.id)
+    count = max(1, override.vllm_tensor_parallel) if engine.splits else 1
+    base = Request(row, header or Header(), settings, override, budget, surroundings, row.id, count)
+    base = replace(base, settings=_on_its_devices(base))
     if reason := engine.skip_reason(base):
         return (skipped(row, override, reason),)
     return tuple(plan_of(request, engine.plan(request), kind) for kind, request in _profiles(engine, base))
+
+
+def _on_its_devices(request: Request) -> Settings:
+    """The target of the host is for all of its devices together: a server that uses one has that one's part."""
+    settings = request.settings
+    if len(request.budget.device_bytes) < 2:
+        return settings
+    return replace(settings, target_vram_gb=min(settings.target_vram_gb, usable_bytes(request) / GIB))
 
 
 def _profiles(engine: Engine, base: Request) -> Iterator[tuple[str, Request]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpus_app.core.budget import Budget
@@ -59,6 +59,8 @@ class Request:
     budget: Budget
     surroundings: Surroundings
     served_id: str
+    device_count: int = 1
+    """Devices that the server shares the model among; nearly all use one."""
 
     def executable(self, engine: str = "") -> Executable:
         return resolve_executable(self.settings, self.override.backend, self.row.model_class, engine)
@@ -70,6 +72,13 @@ class Request:
     @property
     def size_gib(self) -> float:
         return self.row.size_bytes / GIB
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """Positions in the budget of the devices that the server uses: the largest ones."""
+        sizes = self.budget.device_bytes
+        largest = sorted(range(len(sizes)), key=lambda position: (-sizes[position], position))
+        return tuple(sorted(largest[: self.device_count]))
 
 
 @dataclass(slots=True)
@@ -91,6 +100,25 @@ class Answer:
     notes: list[str] = field(default_factory=list)
 
 
+def usable_bytes(request: Request) -> int:
+    """What the server may take in all: an equal part of every device that it uses."""
+    shares = [request.budget.device_bytes[position] for position in request.devices]
+    return len(shares) * min(shares, default=0)
+
+
+def _placed(request: Request, item: MemoryTerm) -> MemoryTerm:
+    """A term on the devices that the server uses, in equal parts."""
+    used = request.devices
+    whole = sum(item.device_bytes)
+    if used in ((), (0,)) or not whole:
+        return item
+    sizes = [0] * (used[-1] + 1)
+    for position in used:
+        sizes[position] = whole // len(used)
+    sizes[used[0]] += whole % len(used)
+    return replace(item, device_bytes=tuple(sizes))
+
+
 def plan_of(request: Request, answer: Answer, profile: str) -> Plan:
     """The finished plan of one profile."""
     command = answer.command
@@ -103,10 +131,10 @@ def plan_of(request: Request, answer: Answer, profile: str) -> Plan:
         verdict=answer.verdict,
         placement=None,
         projection=None,
-        terms=tuple(answer.terms),
+        terms=tuple(_placed(request, item) for item in answer.terms),
         est_vram_bytes=from_gib(answer.est_vram_gib),
         est_ram_bytes=from_gib(answer.est_ram_gib),
-        target_bytes=request.budget.target_bytes,
+        target_bytes=usable_bytes(request),
         lines=command.lines,
         tokens=command.tokens,
         reasons=tuple(answer.reasons),
@@ -134,7 +162,7 @@ def skipped(row: Row, override: Override, reason: str) -> Plan:
 
 
 def term(key: str, label: str, how: str, *, vram_gib: float = 0.0, ram_gib: float = 0.0) -> MemoryTerm:
-    """One line of the memory table, all of its VRAM on the one device that these servers use."""
+    """One line of the memory table. Which device its VRAM lies on is settled with the plan."""
     return MemoryTerm(key, label, (from_gib(vram_gib),) if vram_gib > 0 else (), from_gib(ram_gib), how)
 
 

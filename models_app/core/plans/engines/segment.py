@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from models_app.core.catalog import Reason
 from models_app.core.launch.macros import PORT
 from models_app.core.launch.paths import argument_path
 from models_app.core.plans.engines.request import Answer, Request
@@ -22,4 +23,5 @@ def plan(request: Request) -> Answer:
         {"file": request.row.file_name},
         entry=dict(ENTRY),
         engine="sam",
+        reasons=[Reason("on-cpu", "On a GPU this engine returns garbage, so it is kept on the CPU.")],
     )

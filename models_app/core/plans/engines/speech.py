@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from models_app.core.catalog import Reason
 from models_app.core.classes.tts import QWENTTS, TTSCPP, qwentts_estimate_gib, tts_engine
 from models_app.core.launch.macros import PORT
 from models_app.core.launch.paths import argument_path, forward
@@ -39,6 +40,7 @@ def _ttscpp(request: Request, name: str) -> Answer:
             "capabilities": {"in": ["text"], "out": ["audio"]},
         },
         engine=TTSCPP,
+        reasons=[Reason("on-cpu", "This server runs on the CPU here; nothing is counted on a device.")],
     )
     if found.own_kind != TTSCPP:
         answer.warnings.append(WRONG_SERVER)
@@ -91,4 +93,5 @@ def plan_asr(request: Request) -> Answer:
         {"arch": request.header.architecture or NONE_DECLARED},
         entry={"checkEndpoint": HEALTH, "capabilities": {"in": ["audio"], "out": ["text"]}},
         engine="asr",
+        reasons=[Reason("on-cpu", "It runs on the CPU unless custom arguments say otherwise; nothing is counted.")],
     )

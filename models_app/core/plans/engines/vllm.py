@@ -42,7 +42,8 @@ class _Sizing:
 def skip_reason(request: Request) -> str:
     if request.row.model_class == "hf" and not request.executable().registered:
         return NEEDS_VLLM
-    return NO_SPLIT_GGUF if request.row.shard_count > 1 else ""
+    is_gguf = request.row.model_class != "hf"
+    return NO_SPLIT_GGUF if is_gguf and request.row.shard_count > 1 else ""
 
 
 def plan(request: Request) -> Answer:
