@@ -38,10 +38,10 @@ def test_it_is_a_term_with_its_reason(header, devices):
     term = _extra(plan)
     assert term.device_bytes == (640 * MIB,) * len(devices)
     assert term.ram_bytes == 30 * MIB
-    assert "640 MiB more than projected on a device and 30 MiB more in RAM on build b11434" in term.how
+    assert "640 MiB (on a device) and 30 MiB (in RAM) more than projected on build b11434" in term.how
     assert plan.est_vram_bytes == sum(sum(each.device_bytes) for each in plan.terms) <= plan.target_bytes
     assert [reason.text for reason in plan.reasons if reason.kind == "measured-extra"] == [
-        "Kept free: llama.cpp measured 640 MiB more than projected on a device and 30 MiB more in RAM on build b11434."
+        "Kept free: llama.cpp measured 640 MiB (on a device) and 30 MiB (in RAM) more than projected on build b11434."
     ]
     assert plan.placement.ctx_tokens < before.placement.ctx_tokens
     assert plan == _plan(header, [SEEN], devices)

@@ -135,7 +135,7 @@ class TestExcess:
         term = next(term for term in plan.terms if term.key == "measured")
         assert term.device_bytes == (seen.device_excess_bytes,)
         assert 210 * MIB <= seen.device_excess_bytes <= 230 * MIB
-        assert f"MiB more than projected on a device on build {BUILD}" in term.how
+        assert f"MiB (on a device) more than projected on build {BUILD}" in term.how
         assert plan.est_vram_bytes == before.est_vram_bytes + seen.device_excess_bytes + sum(term.device_bytes[1:])
         assert _plan(row) == plan
         assert Job.objects.filter(kind="plan_host").count() == jobs + 1

@@ -173,9 +173,9 @@ def _excess(wishes: Wishes) -> MemoryTerm:
 
 def excess_text(excess: Excess) -> str:
     """What was measured, as a sentence without its end."""
-    places = [f"{excess.device_bytes / MIB:,.0f} MiB more than projected on a device"] if excess.device_bytes else []
-    places += [f"{excess.ram_bytes / MIB:,.0f} MiB more in RAM"] if excess.ram_bytes else []
-    return f"llama.cpp measured {' and '.join(places)} on build {excess.build or 'unknown'}"
+    places = [f"{excess.device_bytes / MIB:,.0f} MiB (on a device)"] if excess.device_bytes else []
+    places += [f"{excess.ram_bytes / MIB:,.0f} MiB (in RAM)"] if excess.ram_bytes else []
+    return f"llama.cpp measured {' and '.join(places)} more than projected on build {excess.build or 'unknown'}"
 
 
 def _on_every_device(wishes: Wishes, label: str, size_bytes: int) -> tuple[TermPart, ...]:
