@@ -83,3 +83,11 @@ def _runs(pid: int) -> bool:
 def test_what_cannot_be_started(word):
     with pytest.raises(OSError):
         run_program([word], 5, PATH)
+
+
+def test_somebody_asks_for_its_end(script, tmp_path):
+    mark = tmp_path / "begun"
+    started = time.monotonic()
+    answer = run_program([script(f"echo begun; touch {mark}; sleep 60")], 30, PATH, mark.exists)
+    assert (answer.exit_code, answer.stdout) == (None, "begun\n")
+    assert time.monotonic() - started < 10
