@@ -26,6 +26,8 @@ from models_app.views import (
     model_list,
     model_variants,
     overview,
+    review,
+    revisions,
     setup,
 )
 
@@ -88,7 +90,15 @@ pages = [
     path("config/<slug:slug>/render/", config.config_render, name="config-render"),
     path("config/<slug:slug>/target/", config.config_target, name="config-target"),
     path("config/<slug:slug>/<int:number>/download/", config.config_download, name="config-download"),
-    path("config/<slug:slug>/<int:number>/write/", config.config_write, name="config-write"),
+    path("config/<slug:slug>/review/", review.config_review, name="config-review"),
+    path("config/<slug:slug>/revisions/", revisions.config_history, name="config-history"),
+    path("config/<slug:slug>/unpin/", revisions.config_unpin, name="config-unpin"),
+    path("config/<slug:slug>/policy/", revisions.config_policy, name="config-policy"),
+    path("config/<slug:slug>/<int:number>/write/", review.config_write, name="config-write"),
+    path("config/<slug:slug>/<int:number>/submit/", review.config_submit, name="config-submit"),
+    path("config/<slug:slug>/<int:number>/refuse/", review.config_refuse, name="config-refuse"),
+    path("config/<slug:slug>/<int:number>/rollback/", revisions.config_rollback, name="config-rollback"),
+    path("config/<slug:slug>/<int:number>/diff/<int:other>/", revisions.config_diff, name="config-diff"),
 ]
 
 urlpatterns = [

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from gpus_app.models import Host
 from gpus_app.selectors import hosts
-from models_app.models import Finding, Revision, Root, Row
+from models_app.models import Finding, Publishing, Revision, Root, Row
 from models_app.selectors.details import ACKNOWLEDGED
 from quartermaster_site.access.models import Account
 from quartermaster_site.figures import age
@@ -88,6 +88,7 @@ _COUNTS = {
     "newest_body": Subquery(_NEWEST.values("body_sha256")[:1]),
     "written_body": Subquery(_WRITTEN.values("body_sha256")[:1]),
     "written_number": Subquery(_WRITTEN.values("number")[:1]),
+    "pinned_number": Subquery(Publishing.objects.filter(host=OuterRef("pk")).values("pinned__number")[:1]),
     "last_write_error": Subquery(_WRITES.values("error_kind")[:1]),
 }
 
@@ -117,6 +118,10 @@ class Strip:
         number: int | None = getattr(self.host, "newest_number", None)
         if self.host is None or number is None:
             return None
+        if pinned := self.host.pinned_number:  # type: ignore[attr-defined]
+            return ConfigState(
+                f"pinned to rev {pinned}", reverse("models:config-history", args=[self.host.slug]), urgent=True
+            )
         url = reverse("models:config-show", args=[self.host.slug])
         state = self.host.newest_state  # type: ignore[attr-defined]
         if state == Revision.State.BLOCKED:

@@ -1,19 +1,19 @@
-"""The config file of a host: its text and findings, the dialect, download, and writing it to the host."""
+"""The config file of a host: its text and findings, the dialect, its path, download."""
 
 from __future__ import annotations
 
-from django.contrib import messages
 from django.http import HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from gpus_app import services as gpu_services
 from gpus_app.models import Host
 from gpus_app.selectors import get_host
-from models_app import selectors, services
+from models_app import selectors
 from models_app.models import Revision, Row
 from models_app.pages.config_page import config_view, dialect_choices
 from models_app.pages.shell import remember_host, shell_of
+from models_app.selectors.comparing import publishing_of
 from models_app.target_form import TargetForm
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
@@ -54,6 +54,7 @@ def _config_page(
         "host": host,
         "revision": revision,
         "view": config_view(host, revision),
+        "publishing": publishing_of(host),
         "dialects": dialect_choices(host),
         "form": form,
         "planning": planning,
@@ -105,31 +106,3 @@ def config_download(request: Request, slug: str, number: int) -> HttpResponse:
     response = HttpResponse(revision.text, content_type=f"{kind}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-@needs(Level.OPERATE)
-def config_write(request: Request, slug: str, number: int) -> HttpResponse:
-    """Asks first: GET is the question, POST the answer. A file that is not ours is kept unless somebody says so."""
-    host = get_host(slug)
-    revision = selectors.get_revision(host, number)
-    if request.method == "POST":
-        started = services.start_write(
-            revision=revision,
-            replace=request.POST.get("adopt") == "1",
-            seen_path=request.POST.get("path"),
-            actor=actor_of(request),
-        )
-        if not started.created:
-            messages.info(request, "A file is being written already.")
-        return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))
-    refused = selectors.refused_write(host)
-    context = {
-        "host": host,
-        "revision": revision,
-        "view": config_view(host, revision),
-        "foreign": refused is not None,
-        "problem": refused.error if refused else "",
-        "may_manage": may(request.user, Level.MANAGE),
-    }
-    return page(request, "config/config_write.html", context)

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from models_app.models import Component, Finding
+from models_app.models import Component, Finding, Revision
 from quartermaster_site.jobs.models import Job
 from tests.access.conftest import add_model
 
@@ -19,6 +19,7 @@ LISTS = [
     "/hosts/local/",
     "/hosts/local/fits/",
     "/hosts/local/backends/",
+    "/config/local/revisions/",
     "/jobs/",
 ]
 MOST = 12
@@ -49,13 +50,17 @@ def test_lists_take_at_most_twelve(admin_client, host, root, installation, path)
         add_model(host, root, number, "Q8_0")
         Component.objects.create(host=host, path=f"/models/{number}.safetensors", role="vae", family="flux")
         Job.objects.create(kind="browse", host=host, token="t", state="succeeded")
+        Revision.objects.create(host=host, number=number, dialect="llama-swap", text="# x", sha256=str(number))
         Finding.objects.create(host=host, kind="header-unreadable", path=f"/models/{number}.gguf", text="broken")
     many = queries(admin_client, path)
     assert len(many) <= MOST, "\n".join(many)
     assert len(many) <= len(few) + 1, "\n".join(many)
 
 
-@pytest.mark.parametrize("path", ["/", "/models/{model}/", "/models/{model}/files/", "/config/local/", "/jobs/{job}/"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/models/{model}/", "/models/{model}/files/", "/config/local/", "/config/local/review/", "/jobs/{job}/"],
+)
 def test_other_pages_stay_small(admin_client, installation, path):
     found = queries(admin_client, path.format(**installation))
     assert len(found) <= 19, "\n".join(found)

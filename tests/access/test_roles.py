@@ -7,8 +7,10 @@ import re
 import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
 
-from models_app.models import Row
+from gpus_app.models import Host
+from models_app.models import Publishing, Revision, Row
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.jobs.models import Job
 
@@ -41,6 +43,9 @@ READ = [
     "/hosts/local/backends/",
     "/config/",
     "/config/local/",
+    "/config/local/review/",
+    "/config/local/revisions/",
+    "/config/local/{revision}/diff/{revision}/",
     "/config/local/{revision}/download/",
     "/jobs/",
     "/jobs/{job}/",
@@ -56,6 +61,7 @@ ASK = {
     "/hosts/local/backends/{backend}/": ADMIN,
     "/hosts/local/backends/{backend}/remove/": ADMIN,
     "/config/local/{revision}/write/": OPERATOR,
+    "/config/local/{revision}/rollback/": OPERATOR,
 }
 """Pages that ask before they change something."""
 CHANGE = {
@@ -95,6 +101,11 @@ CHANGE = {
     "/config/local/render/": (OPERATOR, {}),
     "/config/local/target/": (ADMIN, {"path": "/srv/other.yaml", "dialect": "llama-swap"}),
     "/config/local/{revision}/write/": (OPERATOR, {}),
+    "/config/local/{revision}/submit/": (OPERATOR, {}),
+    "/config/local/{revision}/refuse/": (OPERATOR, {}),
+    "/config/local/{revision}/rollback/": (OPERATOR, {}),
+    "/config/local/unpin/": (OPERATOR, {}),
+    "/config/local/policy/": (ADMIN, {"policy": "auto"}),
     "/jobs/{job}/retry/": (OPERATOR, {}),
     "/jobs/{job}/cancel/": (OPERATOR, {}),
     "/account/": (VIEWER, {"theme": "dark"}),
@@ -152,14 +163,25 @@ def test_questions_are_for_those_who_may_answer(client_of, installation, path, r
     assert client_of(role).get(path.format(**installation)).status_code == expected
 
 
+def prepare(path):
+    """The state in which a change makes sense."""
+    if path.endswith("/forget/"):
+        Row.objects.update(state=Row.State.MISSING)
+    if path.endswith(("/submit/", "/refuse/")):
+        Publishing.objects.create(host=Host.objects.get(), policy="approval")
+    if path.endswith("/refuse/"):
+        Revision.objects.update(state="awaiting")
+    if path.endswith("/rollback/"):
+        Revision.objects.update(written_at=timezone.now())
+
+
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("path", CHANGE)
 def test_changes_need_their_role(client_of, installation, path, role):
     needed, data = CHANGE[path]
     if path.endswith("/cancel/") and role in (OPERATOR, EDITOR):
         pytest.skip("their own jobs only: tests/jobs/test_cancel_and_retry.py")
-    if path.endswith("/forget/"):
-        Row.objects.update(state=Row.State.MISSING)
+    prepare(path)
     before = AuditEntry.objects.exclude(action__startswith="sign-").count()
     response = client_of(role).post(path.format(**installation), data)
     if ROLES.index(role) >= ROLES.index(needed):

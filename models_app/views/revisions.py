@@ -1,0 +1,127 @@
+"""The history of a host's texts: list, comparison of any two, rollback, pin, and the policy."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from gpus_app.selectors import get_host
+from models_app import selectors
+from models_app.pages.config_page import config_view
+from models_app.pages.review_page import mass_text
+from models_app.pages.revisions_page import policy_choices, revision_lines
+from models_app.pages.shell import remember_host
+from models_app.selectors.comparing import compare_revisions, live_revision, publishing_of
+from models_app.selectors.revision_history import revision_history
+from models_app.services.publishing import lift_pin, roll_back, save_policy
+from models_app.views.review import difference_context
+from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.errors import Refused
+from quartermaster_site.http import Request, go_to, page
+
+PER_PAGE = 50
+
+
+@require_safe
+@needs(Level.VIEW)
+def config_history(request: Request, slug: str) -> HttpResponse:
+    """All texts, the newest first. With `a` and `b` in the address: to the comparison of these two."""
+    host = get_host(slug)
+    remember_host(request, host)
+    chosen = [request.GET.get(name, "") for name in ("a", "b")]
+    if all(text.isascii() and text.isdigit() and len(text) < 9 for text in chosen):
+        return go_to(request, reverse("models:config-diff", args=[slug, *sorted(map(int, chosen))]))
+    live, publishing = live_revision(host), publishing_of(host)
+    found = Paginator(revision_history(host), PER_PAGE)
+    shown = found.get_page(request.GET.get("page"))
+    context = {
+        "host": host,
+        "publishing": publishing,
+        "page": shown,
+        "lines": revision_lines(shown, live, publishing),
+        "policies": policy_choices(publishing),
+        "may_operate": may(request.user, Level.OPERATE),
+        "may_manage": may(request.user, Level.MANAGE),
+    }
+    return page(request, "config/config_history.html", context)
+
+
+@require_safe
+@needs(Level.VIEW)
+def config_diff(request: Request, slug: str, number: int, other: int) -> HttpResponse:
+    """From one revision to another."""
+    host = get_host(slug)
+    before, after = (selectors.get_revision(host, item) for item in (number, other))
+    comparison = compare_revisions(before, after)
+    context = {
+        "host": host,
+        "publishing": publishing_of(host),
+        "before": before,
+        "after": after,
+        "may_operate": may(request.user, Level.OPERATE),
+        **difference_context(request, comparison),
+    }
+    return page(request, "config/config_diff.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.OPERATE)
+def config_rollback(request: Request, slug: str, number: int) -> HttpResponse:
+    """GET shows what would change, POST brings the old text back."""
+    host = get_host(slug)
+    revision = selectors.get_revision(host, number)
+    problem, status = "", 200
+    if request.method == "POST":
+        try:
+            fresh, started = roll_back(
+                revision=revision,
+                message=request.POST.get("message", ""),
+                seen_path=request.POST.get("path"),
+                typed_slug=request.POST.get("slug", ""),
+                actor=actor_of(request),
+            )
+        except Refused as error:
+            problem, status = str(error), 422
+        else:
+            if started:
+                return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))
+            messages.success(request, f"Revision {fresh.number} waits for somebody else to approve it.")
+            return go_to(request, reverse("models:config-review", args=[slug]))
+    comparison = compare_revisions(live_revision(host), revision)
+    context = {
+        "host": host,
+        "revision": revision,
+        "publishing": publishing_of(host),
+        "config": config_view(host, revision),
+        "mass": mass_text(comparison.mass) if comparison.mass.holds else "",
+        "problem": problem,
+        "may_operate": True,
+        "may_manage": may(request.user, Level.MANAGE),
+        **difference_context(request, comparison),
+    }
+    return page(request, "config/config_rollback.html", context, status=status)
+
+
+@require_POST
+@needs(Level.OPERATE)
+def config_unpin(request: Request, slug: str) -> HttpResponse:
+    """The host takes newer texts again."""
+    lift_pin(host=get_host(slug), actor=actor_of(request))
+    return go_to(request, reverse("models:config-review", args=[slug]))
+
+
+@require_POST
+@needs(Level.MANAGE)
+def config_policy(request: Request, slug: str) -> HttpResponse:
+    """When texts are written."""
+    save_policy(
+        host=get_host(slug),
+        policy=request.POST.get("policy", ""),
+        seen=request.POST.get("was"),
+        actor=actor_of(request),
+    )
+    return go_to(request, reverse("models:config-history", args=[slug]))
