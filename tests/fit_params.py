@@ -69,7 +69,7 @@ def plan_of(header: Header, devices: int, text: str) -> Plan:
 @contextmanager
 def stand_ins(folder: Path, count: int) -> Iterator[list[str]]:
     """The words that name so many devices, each an RPC server of ordinary memory."""
-    ports = [_free_port() for _ in range(count)]
+    ports = [free_port() for _ in range(count)]
     servers = [
         subprocess.Popen(
             ["nice", folder / "ggml-rpc-server", "-H", "127.0.0.1", "-p", str(port)],
@@ -89,7 +89,7 @@ def stand_ins(folder: Path, count: int) -> Iterator[list[str]]:
             server.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -268,3 +268,8 @@ def test_it_is_one_of_the_dialects():
     assert dialect.file_name == "models.ini"
     assert not dialect.scopes_keys
     assert dialect.check(b"[a]\n", "posix")[0].rule == "LS-06"
+
+
+def test_only_blanks_of_ascii_are_trimmed_from_names():
+    """A real router keeps a line separator at the start of a name (tests/core/test_real_router.py found it)."""
+    assert reading.names_in(" b\t,\u2028a,\x0bc ,") == ("b", "c", "\u2028a")

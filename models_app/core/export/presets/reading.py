@@ -10,6 +10,7 @@ from models_app.core.export.presets.grammar import DEFAULT_SECTION, GLOBAL_SECTI
 from models_app.core.export.presets.options import FALSE_WORDS, TRUE_WORDS, TWO_VALUES, Option
 from models_app.core.export.presets.writing import served_id
 
+_ASCII_BLANKS = " \t\n\v\f\r"
 Options = Mapping[str, str]
 """Option name -> text as given, a negated spelling already turned round."""
 
@@ -35,7 +36,8 @@ class Presets:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    return tuple(sorted({item.strip() for item in text.split(",")} - {""}, key=byte_order))
+    """The names of a list; the router trims the blanks of ASCII alone."""
+    return tuple(sorted({item.strip(_ASCII_BLANKS) for item in text.split(",")} - {""}, key=byte_order))
 
 
 def decode(data: bytes) -> str:
