@@ -228,3 +228,27 @@ def test_a_component_that_cannot_be_opened_is_kept(host, tmp_path, scan, monkeyp
     monkeypatch.setattr("models_app.scanning.read_component", lambda path, cache: refused)
     scan()
     assert set(Component.objects.values_list("path", flat=True)) == known
+
+
+def test_a_link_to_a_drive_that_is_away(host, tmp_path, scan):
+    """The link is there: whether it leads to a file or to a folder, nothing says that its models are gone."""
+    models, drive = tmp_path / "models", tmp_path / "drive"
+    models.mkdir()
+    (drive / "more").mkdir(parents=True)
+    tiny_gguf(drive / "more" / "alpha-1b-Q4_0.gguf", name="Alpha 1B")
+    tiny_gguf(drive / "more" / "t5xxl-Q8_0.gguf", name="T5", architecture="t5encoder")
+    tiny_gguf(drive / "beta-2b-Q4_0.gguf", name="Beta 2B")
+    (models / "linked").symlink_to(drive / "more")
+    (models / "beta-2b-Q4_0.gguf").symlink_to(drive / "beta-2b-Q4_0.gguf")
+    register_root(host=host, path=str(models), actor=Actor())
+    scan()
+    before, known = states(), set(Component.objects.values_list("path", flat=True))
+    assert set(before.values()) == {"present"}
+    assert str(models / "linked" / "t5xxl-Q8_0.gguf") in known
+    drive.rename(tmp_path / "unplugged")
+    scan()
+    assert states() == dict.fromkeys(before, "offline")
+    assert set(Component.objects.values_list("path", flat=True)) == known
+    (tmp_path / "unplugged").rename(drive)
+    scan()
+    assert states() == before

@@ -47,7 +47,8 @@ class Listing:
     unread: tuple[str, ...] = ()
     """Roots and folders that could not be listed: what was known below them is offline, not gone."""
     unread_files: tuple[str, ...] = ()
-    """Files that are there and could not be looked at, broken links among them."""
+    """Files that are there and could not be looked at, and links that lead nowhere: files or folders of drives that
+    are away."""
     seen_count: int = 0
     """Every directory entry that was looked at."""
     stopped: bool = False

@@ -147,6 +147,8 @@ class _Walk:
                     subfolders.append(_Folder(entry.path, _real_folder(folder, entry), folder.package))
             elif folder.package or is_kept(entry.name):
                 self._add(folder, entry, files)
+            elif _leads_nowhere(entry):
+                self.unread_files.append(printable(entry.path))  # perhaps to a folder of a drive that is away
         return subfolders
 
     def _open_package(self, folder: _Folder, entries: list[os.DirEntry[str]]) -> None:
@@ -210,6 +212,10 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:
         return False
+
+
+def _leads_nowhere(entry: os.DirEntry[str]) -> bool:
+    return entry.is_symlink() and not os.path.exists(entry.path)
 
 
 def _real_folder(folder: _Folder, entry: os.DirEntry[str]) -> str:
