@@ -24,7 +24,8 @@ from models_app.core.state.overrides import is_none
 from models_app.core.state.variants import VISION
 from models_app.models import Change, Row
 from models_app.selectors.details import ModelDetail, model_detail
-from models_app.services.editing import Pinned, pinned, rules_of
+from models_app.services.arguments import rules_of
+from models_app.services.editing import Pinned, pinned
 from models_app.services.planning import HostFacts, Preview, host_facts, preview_plan
 from quartermaster_site.errors import NotFound
 
@@ -62,6 +63,12 @@ class Editing:
         return takes_arguments(self.row.model_class, self.engine)
 
     @property
+    def help_spellings(self) -> tuple[str, ...] | None:
+        """The flags that the executable of the model names in its help; None where that was not read."""
+        flags = self.facts.backend_for(self.pinned.override, self.row.model_class).flags
+        return None if flags is None else tuple(sorted(flags))
+
+    @property
     def locked(self) -> dict[str, str]:
         """Fields that the model's launch text owns."""
         return self._locks(custom_text(self.pinned.override))
@@ -90,7 +97,8 @@ class Editing:
             trained_tokens=header.context_length if header else 0,
             block_count=header.block_count if header else 0,
             device_count=len(self.facts.budget.device_bytes),
-            rope_scaling=read_pins(custom_text(self.pinned.override)).rope_scaling or inherited_rope,
+            rope_scaling=read_pins(custom_text(self.pinned.override), rules_of(self.row.host)).rope_scaling
+            or inherited_rope,
         )
 
     @property

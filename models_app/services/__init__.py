@@ -1,12 +1,12 @@
 """What people and hosts change: roots, scans, plans, texts, files on a host."""
 
+from models_app.services.arguments import rules_of
 from models_app.services.editing import (
     Pinned,
     edited,
     pinned,
     reset_override,
     restore_override,
-    rules_of,
     save_override,
     state_at,
 )

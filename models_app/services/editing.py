@@ -14,12 +14,13 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from gpus_app.models import Host, OsFamily
+from gpus_app.models import Host
 from gpus_app.services import request_plan
 from models_app import convert
 from models_app.core.fields import OVERRIDE_FIELDS
 from models_app.core.fields.groups import ARGUMENT_KEYS
-from models_app.core.launch.tokens import POSIX, WINDOWS
+from models_app.core.launch.backends import engine_of
+from models_app.core.launch.ownership import custom_text
 from models_app.core.plans.chosen import without_chosen
 from models_app.core.settings import Override, override_from_mapping
 from models_app.core.state.editor import editor_save
@@ -27,6 +28,7 @@ from models_app.core.state.values import field_problem
 from models_app.models import Change, Row
 from models_app.models import Override as StoredOverride
 from models_app.pins import PinnedFields
+from models_app.services.arguments import check_arguments, rules_of
 from models_app.services.planning import HostFacts, host_facts, preview_plan, stored_override
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require, require_arguments
@@ -59,11 +61,6 @@ def pinned(row: Row, facts: HostFacts | None = None) -> Pinned:
     return Pinned(override, own, "" if own else override.match)
 
 
-def rules_of(host: Host) -> str:
-    """How launch texts are split on a host."""
-    return WINDOWS if host.os_family == OsFamily.WINDOWS else POSIX
-
-
 def edited(row: Row, current: Override, values: Mapping[str, Any], is_moe: bool | None) -> Override:
     """The override after a form with these values: what a preview plans with, and a save stores before it is pruned."""
     after = editor_save(current, row.path, values, form_keys=values.keys(), is_moe=is_moe, rules=rules_of(row.host))
@@ -91,6 +88,8 @@ def save_override(
             check_version(current.own, version, before)
         if touched.intersection(ARGUMENT_KEYS):
             require_arguments(actor.user)
+            after = edited(row, current.override, values, None)
+            check_arguments(row.host, custom_text(after), engine_of(facts.settings, after, row.model_class))
         fields = _shortest(row, current, values, touched, facts)
         if fields == before:
             return current.own

@@ -16,10 +16,11 @@ from models_app.core.catalog import Plan
 from models_app.core.discovery.enhancers import enhancer_name
 from models_app.core.discovery.names import slugify
 from models_app.core.fields.groups import ARGUMENT_KEYS
-from models_app.core.launch.ownership import clear_owned_by_text
+from models_app.core.launch.ownership import clear_owned_by_text, text_of
 from models_app.core.settings import Override, variant_from_mapping
 from models_app.models import Row
-from models_app.services.editing import changes_of, rules_of
+from models_app.services.arguments import check_arguments, rules_of
+from models_app.services.editing import changes_of
 from models_app.services.planning import HostFacts, host_facts, preview_plan, stored_override
 from models_app.services.variants import MOST_VARIANTS, check_variant_values, name_problem
 from quartermaster_site.access.audit import Actor, record
@@ -173,6 +174,7 @@ def _change(
         differing = changes_of(_of(before, name), _of(after, name))
         if differing.keys() & set(ARGUMENT_KEYS):
             require_arguments(actor.user)
+            check_arguments(host, text_of(variant_from_mapping(_of(after, name))))
         held.values, held.version = {KEY: after}, held.version + 1
         held.changed_by, held.changed_at = actor.user, timezone.now()
         held.save()

@@ -16,13 +16,14 @@ from models_app import convert
 from models_app.core.discovery.names import slugify
 from models_app.core.fields import VARIANT_FIELDS
 from models_app.core.fields.groups import ARGUMENT_KEYS
-from models_app.core.launch.ownership import clear_owned_by_text
+from models_app.core.launch.ownership import clear_owned_by_text, text_of
 from models_app.core.settings import Override, variant_from_mapping
 from models_app.core.state.editor import put_variant
 from models_app.core.state.values import field_problem
 from models_app.core.state.variants import VISION, merge_variant
 from models_app.models import Change, Row
 from models_app.models import Variant as StoredVariant
+from models_app.services.arguments import check_arguments, rules_of
 from models_app.services.editing import (
     Pinned,
     check_version,
@@ -30,7 +31,6 @@ from models_app.services.editing import (
     note_change,
     own_override,
     pinned,
-    rules_of,
     state_at,
 )
 from quartermaster_site.access.audit import Actor
@@ -68,6 +68,7 @@ def add_variant(*, row: Row, name: str, actor: Actor, values: Mapping[str, Any] 
         fields = _fields(row, current, name, values or {}, (values or {}).keys())
         if fields.keys() & set(ARGUMENT_KEYS):
             require_arguments(actor.user)
+            check_arguments(row.host, text_of(variant_from_mapping(fields)))
         own = own_override(row, current)
         if own.variants.count() >= MOST_VARIANTS:
             raise Refused(f"A model may have {MOST_VARIANTS} variants.", fields={"name": "There are too many."})
@@ -98,6 +99,7 @@ def save_variant(
             check_version(held, version, before)
         if touched.intersection(ARGUMENT_KEYS):
             require_arguments(actor.user)
+            check_arguments(row.host, text_of(variant_from_mapping({**before, **values})))
         fields = _fields(row, pinned(row), held.name, {**before, **values}, touched)
         if fields == before:
             return held

@@ -16,6 +16,7 @@ from models_app.core.launch.findings import TextFinding, text_findings
 from models_app.core.launch.locks import table_of
 from models_app.core.launch.ownership import custom_text, text_of
 from models_app.core.launch.pins import flag_values
+from models_app.core.launch.validate import UNKNOWN, UNVERIFIED
 from models_app.core.settings import Override
 from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
 from models_app.pages.editor_conflict import EditorConflict
@@ -46,6 +47,8 @@ def model_launch(request: Request, pk: int) -> HttpResponse:
     if form.errors:
         return _page(request, editing, form, status=422)
     values = form.values
+    if asked := _unconfirmed(request.POST, editing, form):
+        return _page(request, editing, form, status=422, asked=asked)
     if request.POST.get("intent") == "move":
         values = {"customArgs": editing.pinned.override.extra_args, "extraArgs": ""}
     try:
@@ -109,7 +112,9 @@ def _parts(editing: Editing, form: EditorForm) -> dict[str, object]:
     yours = _preview(editing, override).base
     without = _preview(editing, replace(override, custom_args_off=True)).base
     findings = _findings(editing, override)
-    unknown = [finding.argument for finding in findings if finding.word in ("unknown", "unverified")]
+    unknown = [
+        name for finding in findings if finding.word in (UNKNOWN, UNVERIFIED) for name in finding.argument.split()
+    ]
     pattern = editing.pinned.pattern
     return {
         "form": form,
@@ -137,8 +142,19 @@ def _findings(editing: Editing, override: Override) -> tuple[TextFinding, ...]:
         custom_text(override),
         is_moe=editing.is_moe,
         has_tiers=tiers,
+        help_spellings=editing.help_spellings,
         rules=services.rules_of(editing.row.host),
     )
+
+
+def _unconfirmed(posted: QueryDict, editing: Editing, form: EditorForm) -> str:
+    """The arguments that a save asks about before it stores them, with blanks between; "" where it need not."""
+    if "customArgs" not in form.touched and "customArgsOff" not in form.touched:
+        return ""
+    findings = _findings(editing, _override(editing, form))
+    doubtful = {word for finding in findings if finding.confirm for word in finding.argument.split()}
+    confirmed = set(posted.get("confirm", "").split())
+    return "" if doubtful <= confirmed else " ".join(sorted(doubtful))
 
 
 def _threads(plan: Plan) -> str:
@@ -146,7 +162,13 @@ def _threads(plan: Plan) -> str:
 
 
 def _page(
-    request: Request, editing: Editing, form: EditorForm, *, status: int = 200, conflict: EditorConflict | None = None
+    request: Request,
+    editing: Editing,
+    form: EditorForm,
+    *,
+    status: int = 200,
+    conflict: EditorConflict | None = None,
+    asked: str = "",
 ) -> HttpResponse:
     granted = may_write_arguments(request.user)
     override = editing.pinned.override
@@ -163,5 +185,6 @@ def _page(
         "text": text if granted else redact(text),
         "applied": not form.typed["customArgsOff"],
         "conflict": conflict,
+        "asked": asked,
     }
     return page(request, "models/model_launch.html", context, status=status)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from django.test import Client
 
-from gpus_app.models import Host
+from gpus_app.models import Backend, Host
 from models_app.core.launch.tokens import split_command
 from models_app.models import Override, Revision, Row
 from models_app.views import model_detail
@@ -121,6 +121,40 @@ def test_a_preview_swaps_command_and_findings(admin: Client, row: Row) -> None:
     assert "Owns “Threads”" in text
     assert re.search(r"Context, tokens\s+40,960\s+8,192", text)
     assert not Override.objects.exists()
+
+
+@pytest.fixture
+def probed(host: Host) -> Backend:
+    """A registered executable whose help was read."""
+    flags = ["-m", "--port", "--threads", "--ctx-size", "--brand-new"]
+    return Backend.objects.create(
+        host=host, slug="l", kind="llama", path="/opt/llama-server", probe={"kind": "llama", "flags": flags}
+    )
+
+
+def test_a_save_asks_about_flags_that_nobody_knows(admin: Client, row: Row, probed: Backend, save: Any) -> None:
+    answer = save("--thraeds 3 --brand-new 1 -fa on")
+    html = answer.content.decode()
+    assert answer.status_code == 422
+    assert not Override.objects.exists()
+    assert "Not saved yet" in html
+    assert 'name="confirm" value="--thraeds"' in html
+    assert "Did you mean --threads" in _text(html)
+    assert "older build" in _text(html)
+    assert save("--thraeds 3 --other 1", confirm="--thraeds").status_code == 422
+    assert save("--thraeds 3 --brand-new 1 -fa on", confirm="--thraeds").status_code == 302
+    assert Override.objects.get().fields == {"customArgs": "--thraeds 3 --brand-new 1 -fa on"}
+
+
+def test_what_belongs_to_the_router_is_asked_about_and_its_port_refused(row: Row, save: Any) -> None:
+    assert save("--host 0.0.0.0").status_code == 422
+    assert save("--host 0.0.0.0", confirm="--host").status_code == 302
+    answer = save("--port 9", version=1, confirm="--port")
+    assert answer.status_code == 422
+    assert "takes the port from the router" in answer.content.decode()
+    assert save("--port ${PORT} -t 3", version=1, confirm="--port").status_code == 302
+    text = Revision.objects.order_by("-number").first().text  # type: ignore[union-attr]
+    assert text.count("--port ${PORT} -t 3") == 1
 
 
 def test_broken_and_oversized_texts_are_said(admin: Client, row: Row, save: Any) -> None:

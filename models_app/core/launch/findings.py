@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from models_app.core.errors import LaunchError
 from models_app.core.fields import OVERRIDE_FIELDS
 from models_app.core.launch.compose import inline_warnings
 from models_app.core.launch.flag_table import FlagTable, Word, read_words
+from models_app.core.launch.macros import PORT
 from models_app.core.launch.ownership import fields_behind, owned_by
 from models_app.core.launch.tokens import POSIX, split_command
-from models_app.core.launch.validate import UNKNOWN, plumbing_warnings, validate_tokens
+from models_app.core.launch.validate import UNKNOWN, UNVERIFIED, plumbing_warnings, validate_tokens
 
 BAD, WARN, NOTE = "bad", "warn", "note"
 _SHELL = re.compile(r"^(?:\||\|\||&&?|;|[0-9]?>{1,2}.*|<.*)$|\$\{?[A-Za-z_]")
 _SECRET = re.compile(r"(?i)api-key|token$|secret|password")
-_ROUTER_PORT = "${PORT}"
+_UNREAD = "The help of this build was not read"
+_PORT_TAKEN = (
+    f" takes the port from the router, which starts each server on a port of its own and calls it there: no config "
+    f"could be written. Leave it out, or give {PORT} as its value."
+)
+_PORT_TWICE = f"Custom launch arguments: {PORT} may stand only once, as the value of the flag of the port."
 
 
 @dataclass(frozen=True, slots=True)
 class TextFinding:
-    """One remark. `argument` is the flag or word as typed; `word` says the severity, `suggestions` what was meant."""
+    """One remark. `argument` is the flag or word as typed, or several with blanks between; `word` says the severity,
+    `suggestions` what was meant. With `confirm` a save asks first.
+    """
 
     level: str
     word: str
     argument: str
     text: str
     suggestions: tuple[str, ...] = ()
+    confirm: bool = False
 
 
 def text_findings(
@@ -63,18 +72,48 @@ def text_findings(
 
 def _unknown(table: FlagTable, words: Sequence[Word], help_spellings: Sequence[str] | None) -> list[TextFinding]:
     issues = validate_tokens(table, [word.text for word in words], help_spellings)
+    if help_spellings is None:
+        return [_unread(dict.fromkeys(issue.token for issue in issues))]
+    found = {issue.token: issue for issue in issues}  # a flag that stands twice is said once
     return [
-        TextFinding(BAD if issue.kind == UNKNOWN else WARN, issue.kind, issue.token, issue.message, issue.suggestions)
-        for issue in issues
+        TextFinding(BAD, UNKNOWN, issue.token, issue.message, issue.suggestions, confirm=True)
+        if issue.kind == UNKNOWN
+        else TextFinding(WARN, "older build", issue.token, issue.message)
+        for issue in found.values()
     ]
+
+
+def _unread(names: Collection[str]) -> TextFinding:
+    """The one remark where the help of the build is not known."""
+    if not names:
+        return TextFinding(NOTE, "note", "", f"{_UNREAD}: whether it has these flags is not known.")
+    text = "This is not known to us, and the help of this build was not read: whether it is a flag cannot be told."
+    return TextFinding(WARN, UNVERIFIED, " ".join(names), text)
 
 
 def _plumbing(words: Sequence[Word]) -> list[TextFinding]:
     flags = {word.row.knob: word.text for word in words if word.row is not None and not word.is_value}
     return [
-        TextFinding(WARN, "warning", flags.get(knob, ""), f"This belongs to the router: {consequence}.")
+        TextFinding(WARN, "warning", flags.get(knob, ""), f"This belongs to the router: {consequence}.", confirm=True)
         for knob, consequence in plumbing_warnings(owned_by(words))
     ]
+
+
+def port_problem(table: FlagTable, text: str, rules: str = POSIX) -> str:
+    """Why a command with this text would not have the port of the router exactly once, "" when it has."""
+    if not text.strip():
+        return ""
+    try:
+        words = read_words(table, split_command(text, rules))
+    except LaunchError:
+        return ""
+    named = sum(word.text.count(PORT) for word in words)
+    flag = next((word.flag.name for word in words if word.flag and word.row and word.row.knob == "port"), "")
+    if not flag:
+        return _PORT_TWICE if named else ""
+    if named == 1:
+        return ""
+    return _PORT_TWICE if named else f"Custom launch arguments: {flag}{_PORT_TAKEN}"
 
 
 def _secrets(words: Sequence[Word]) -> list[TextFinding]:
@@ -99,7 +138,7 @@ def _shell(words: Sequence[Word]) -> list[TextFinding]:
     return [
         TextFinding(NOTE, "note", word.text, text)
         for word in words
-        if word.flag is None and _SHELL.search(word.text) and _ROUTER_PORT not in word.text
+        if word.flag is None and _SHELL.search(word.text) and PORT not in word.text
     ]
 
 

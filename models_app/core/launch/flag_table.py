@@ -57,9 +57,11 @@ class FlagTable:
 
     def lookup(self, spelling: str) -> FlagRow | None:
         """The row of a spelling, None for a flag that the table does not know."""
-        if self.folds_underscores and spelling.startswith("--"):
-            spelling = spelling.replace("_", "-")
-        return self.by_spelling.get(spelling)
+        return self.by_spelling.get(self.folded(spelling))
+
+    def folded(self, spelling: str) -> str:
+        """A spelling as the binary looks it up."""
+        return spelling.replace("_", "-") if self.folds_underscores and spelling.startswith("--") else spelling
 
     @property
     def knobs(self) -> tuple[str, ...]:

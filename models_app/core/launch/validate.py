@@ -54,7 +54,7 @@ def validate_tokens(table: FlagTable, tokens: Iterable[str], help_spellings: Seq
                 kind = BACKEND_MISSING
         elif known_here is None:
             kind = UNVERIFIED
-        elif word.flag.name not in known_here:
+        elif known_here.isdisjoint((word.flag.name, table.folded(word.flag.name))):
             kind = UNKNOWN
         if kind:
             name = word.flag.name

@@ -1,0 +1,22 @@
+"""What a save refuses of a launch text, whichever form it comes from."""
+
+from __future__ import annotations
+
+from gpus_app.models import Host, OsFamily
+from models_app.core.launch.findings import port_problem
+from models_app.core.launch.llama_flags import LLAMA
+from models_app.core.launch.locks import table_of
+from models_app.core.launch.tokens import POSIX, WINDOWS
+from quartermaster_site.errors import Refused
+
+
+def rules_of(host: Host) -> str:
+    """How launch texts are split on a host."""
+    return WINDOWS if host.os_family == OsFamily.WINDOWS else POSIX
+
+
+def check_arguments(host: Host, text: str, engine: str = "llama") -> None:
+    """Raises Refused for a text that takes the router's port away: no config of the host could be written with it."""
+    problem = port_problem(table_of(engine) or LLAMA, text, rules_of(host))
+    if problem:
+        raise Refused(problem, fields={"customArgs": problem})
