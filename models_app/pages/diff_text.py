@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from models_app.core.export.revisions.text_diff import DiffLine, TextDiff, text_diff
+from models_app.core.export.stamp import HEADER_LINES
 from models_app.models import Revision
 from quartermaster_site.access.redaction import redact
 from quartermaster_site.figures import counted
@@ -33,8 +34,8 @@ class TextView:
 
 
 def text_view(before: Revision | None, after: Revision) -> TextView:
-    """From one revision's text to another's; from nothing where there was none."""
-    found = text_diff(before.text if before else "", after.text)
+    """From one revision's body to another's; from nothing where there was none. Headers hold times and numbers."""
+    found = text_diff(before.text if before else "", after.text, skipped=HEADER_LINES + 1)
     return TextView(tuple(_lines(found)), _summary(found), found.cut)
 
 

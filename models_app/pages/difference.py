@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -31,6 +32,9 @@ KINDS: Mapping[Kind, tuple[str, str, str]] = {
 LABELS = {"ctx-size": "Context", "n-gpu-layers": "Layers on GPU", "model": "Model file", "port": "Port"}
 _KNOBS = {field.key: field.label for field in MODEL_FIELDS}
 _NOTHING = "-"
+_WINDOW_KEY = "capabilities.context"
+FEWEST_ALIKE = 5
+MOST_ALIKE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,8 @@ class DifferenceView:
     matching: int
     hidden: int
     all_url: str
+    alike: tuple[tuple[FieldLine, str], ...]
+    """Differences that many models share, with their number in words: their own lines leave them out."""
     top: tuple[FieldLine, ...]
     causes: tuple[str, ...]
     causes_known: bool
@@ -93,13 +99,16 @@ def difference_view(comparison: Comparison, asked: Mapping[str, str]) -> Differe
     wanted = [model for model in difference.models if _matches(model, show, query)]
     most = MOST if asked.get("all") else FIRST
     causes = ModelCauses(comparison)
+    alike = shared_changes(wanted)
+    dialect = comparison.after.dialect
     return DifferenceView(
         summary=summary(comparison),
         chips=_chips(comparison, show, query),
-        models=tuple(_model_line(model, comparison, causes) for model in wanted[:most]),
+        models=tuple(_model_line(model, comparison, causes, alike) for model in wanted[:most]),
         matching=len(wanted),
         hidden=max(0, len(wanted) - most),
         all_url="?" + urlencode({key: value for key, value in (("show", show), ("q", query), ("all", "1")) if value}),
+        alike=tuple((_field_line(field, dialect), counted(count, "model")) for field, count in alike.items()),
         top=tuple(_field_line(field, presets.SLUG) for field in difference.top),
         causes=host_causes(comparison),
         causes_known=comparison.causes.known,
@@ -110,6 +119,12 @@ def difference_view(comparison: Comparison, asked: Mapping[str, str]) -> Differe
         show=show,
         query=query,
     )
+
+
+def shared_changes(models: Sequence[ModelChange]) -> dict[FieldChange, int]:
+    """Differences that are the same in many models, the most frequent first."""
+    counts = Counter(field for model in models for field in model.fields)
+    return {field: count for field, count in counts.most_common(MOST_ALIKE) if count >= FEWEST_ALIKE}
 
 
 def summary(comparison: Comparison) -> str:
@@ -158,7 +173,9 @@ def _chips(comparison: Comparison, show: str, query: str) -> tuple[Chip, ...]:
     )
 
 
-def _model_line(model: ModelChange, comparison: Comparison, causes: ModelCauses) -> ModelLine:
+def _model_line(
+    model: ModelChange, comparison: Comparison, causes: ModelCauses, alike: Collection[FieldChange]
+) -> ModelLine:
     word, tone, shape = KINDS[model.kind]
     row = comparison.rows.get(model.path)
     return ModelLine(
@@ -169,10 +186,18 @@ def _model_line(model: ModelChange, comparison: Comparison, causes: ModelCauses)
         tone=tone,
         shape=shape,
         facts=_facts(model),
-        fields=tuple(_field_line(field, comparison.after.dialect) for field in model.fields),
+        fields=tuple(
+            _field_line(field, comparison.after.dialect) for field in _own_fields(model) if field not in alike
+        ),
         more=model.more,
         causes=causes.of(model),
     )
+
+
+def _own_fields(model: ModelChange) -> list[FieldChange]:
+    """Without what only repeats a flag: the window stands in the command and among the capabilities."""
+    windows = {(field.before, field.after) for field in model.fields if field.name == "ctx-size"}
+    return [field for field in model.fields if field.name != _WINDOW_KEY or (field.before, field.after) not in windows]
 
 
 def _facts(model: ModelChange) -> str:
@@ -185,7 +210,7 @@ def _facts(model: ModelChange) -> str:
 
 
 def _field_line(field: FieldChange, dialect: str) -> FieldLine:
-    name = field.name
+    name = _label(field) if field.kind == "estimate" else field.name
     if field.kind == "flag" and dialect != presets.SLUG and name and not name.startswith("-"):
         name = f"--{name}"
     before, after = (_value(field, value) for value in (field.before, field.after))

@@ -22,6 +22,7 @@ class ReviewSide:
     tone: str
     headline: str
     details: str
+    is_live: bool
     action: str
     button: str
     held: str
@@ -44,8 +45,9 @@ def review_side(
         tone=tone,
         headline=headline,
         details=_on_top_of(revision, live),
+        is_live=same,
         action=action,
-        button=_button(action, host, revision),
+        button="Write it again" if same and action == "write" else _button(action, host, revision),
         held=held,
         mass=mass_text(mass) if mass.holds else "",
         asks_slug=mass.holds and action in ("write", "approve"),
@@ -57,6 +59,8 @@ def review_side(
 def _on_top_of(revision: Revision, live: Revision | None) -> str:
     if live is None:
         return f"revision {revision.number}; nothing of Quartermaster's is live"
+    if live.body_sha256 == revision.body_sha256:
+        return f"written as revision {live.number}"
     return f"revision {revision.number}, on top of {live.number}"
 
 

@@ -265,6 +265,17 @@ def test_a_text_diff_is_as_short_as_that_of_the_library_for_a_small_change():
     assert (found.added, found.removed, found.cut) == (1, 1, False)
 
 
+def test_a_header_is_not_compared():
+    found = text_diff("# one\n# two\nx\n", "# eins\n# zwei\ny\n", skipped=2)
+    assert [(line.mark, line.text) for line in found.lines][1:] == [
+        (" ", "# eins"),
+        (" ", "# zwei"),
+        ("-", "x"),
+        ("+", "y"),
+    ]
+    assert text_diff("", "# a\nx\n", skipped=1).added == 1
+
+
 def test_a_text_diff_is_cut():
     found = text_diff("", "\n".join(str(n) for n in range(100)), most=10)
     assert (len(found.lines), found.added, found.cut) == (10, 100, True)

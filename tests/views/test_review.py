@@ -119,9 +119,25 @@ def test_filters_and_the_text(target: Path, admin: Client, post: Any, idle_time:
     html = admin.get("/config/local/review/?tab=text").content.decode()
     assert '<span class="d">- ' in html
     assert "ttl:</mark>" not in html
+    assert "Published: host" not in html, "the header differs always"
     assert "<mark>600</mark>" in html
     assert "<mark>7</mark>" in html
     assert "lines removed" in html
+
+
+def test_what_many_models_share_is_said_once(scanned: Host, viewer: Client) -> None:
+    first = Revision.objects.get()
+    models = {f"m{n}": {"flags": {"model": f"/m{n}", "ctx-size": str(n)}, "keys": {"ttl": "600"}} for n in range(9)}
+    RevisionDetails.objects.update(outline={"models": models, "top": {}})
+    second = Revision.objects.create(host=first.host, number=2, dialect="llama-swap", text=first.text, sha256="x")
+    changed = {name: {**model, "keys": {"ttl": "900"}} for name, model in models.items()}
+    changed["m3"]["flags"] = {"model": "/m3", "ctx-size": "77"}
+    RevisionDetails.objects.create(revision=second, outline={"models": changed, "top": {}})
+    page = text_of(viewer.get("/config/local/1/diff/2/"))
+    assert "The same in many models" in page
+    assert page.count("600 → 900") == 1
+    assert "9 models" in page
+    assert "3 → 77" in page
 
 
 def test_secrets_are_masked_in_differences(target: Path, admin: Client) -> None:

@@ -43,9 +43,11 @@ class TextDiff:
     cut: bool = False
 
 
-def text_diff(before: str, after: str, *, most: int = MAX_LINES) -> TextDiff:
-    """What differs, with three lines of context."""
+def text_diff(before: str, after: str, *, skipped: int = 0, most: int = MAX_LINES) -> TextDiff:
+    """What differs, with three lines of context. The first `skipped` lines of both (a header) are not compared."""
     old, new = before.splitlines(), after.splitlines()
+    same = new[:skipped]
+    old, new = [*same, *old[skipped:]], [*same, *new[skipped:]]
     changed = list(_changed_blocks(old, new))
     removed = sum(block[1] - block[0] for block in changed)
     added = sum(block[3] - block[2] for block in changed)
