@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 
 from gpus_app.models import Backend
 from models_app.core.launch.audio_devices import FLAVOURS
+from models_app.pages.engine_words import KIND_NAMES
 from models_app.services.backends import BackendValues
 from quartermaster_site.errors import EditConflict, Refused
 
-KIND_NAMES: Mapping[str, str] = {
-    "llama": "llama-server (llama.cpp)",
-    "vllm": "vllm",
-    "sd": "sd-server (stable-diffusion.cpp)",
-    "tts": "tts-server (qwentts.cpp)",
-    "ttscpp": "tts-server (TTS.cpp)",
-    "asr": "parakeet-server (parakeet.cpp)",
-    "audiocpp": "audiocpp_server (audio.cpp)",
-    "sam": "sam3_server",
-    "trellis2": "trellis2-server",
-    "upscale": "realesrgan-ncnn-vulkan",
-}
-"""Kind of a backend -> its program and project, as people know them."""
 VARIANTS = tuple(dict.fromkeys([*FLAVOURS, "sycl"]))
 _TYPED = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 

@@ -19,6 +19,7 @@ from models_app.core.discovery.families import family_key, model_base_key
 from models_app.core.errors import HeaderError, RecordError
 from models_app.core.launch.backends import with_registry
 from models_app.core.launch.program_text import ProgramDevice
+from models_app.core.plans.engines.request import window_tokens
 from models_app.core.readers.record import header_from_json
 from models_app.core.settings import (
     BackendEntry,
@@ -231,7 +232,7 @@ def plan_columns(plan: catalog.Plan) -> dict[str, Any]:
         "profile_id": plan.profile_id[:340],
         "profile": plan.profile,
         "verdict": plan.verdict,
-        "ctx_tokens": plan.placement.ctx_tokens if plan.placement else 0,
+        "ctx_tokens": window_tokens(plan),
         "est_vram_bytes": plan.est_vram_bytes,
         "est_ram_bytes": plan.est_ram_bytes,
         "warning_count": min(len(plan.warnings), 999),

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from gpus_app.models import Backend
 from gpus_app.selectors import idle_devices
-from models_app.backend_form import KIND_NAMES
 from models_app.convert import backend_devices, is_refused
 from models_app.core.launch.backends import kind_classes
 from models_app.core.launch.executables import Executable, readable_kinds
 from models_app.core.launch.program_text import matched_ids
+from models_app.pages.engine_words import KIND_NAMES
 from models_app.selectors.backends import USES, HostBackends, ServedModel
 from quartermaster_site.figures import counted
 

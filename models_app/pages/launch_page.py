@@ -14,6 +14,8 @@ from quartermaster_site.access.redaction import redact
 from quartermaster_site.figures import UNKNOWN, count, gib
 
 _PLUMBING = {"model": "file", "port": "router", "host": "router", "corsOrigins": "always"}
+_RAW = {"--port": "router", "--host": "router", "--model": "file", "--model-path": "file", "--codec": "paired"}
+"""The same for servers without a flag table of their own."""
 _PAIRED = frozenset({"mmproj", "mmprojFile", "mmprojOffload", "draftModel", "ngld"})
 _HOST_KNOBS = frozenset({"threads"})
 _FIELDS_OF_KNOB: dict[str, tuple[str, ...]] = {}
@@ -78,7 +80,7 @@ def launch(
         elif head.source == REPLACED:
             lines.append(LaunchLine(text, "x", f"replaced by {redact(added.get(head.knob, 'custom arguments'))}"))
         else:
-            note = "backend" if index == 0 else _origin(head.knob, override, settings, source)
+            note = "backend" if index == 0 else _RAW.get(head.text) or _origin(head.knob, override, settings, source)
             lines.append(LaunchLine(text, "", note))
     argv = [str(redact(word)) for word in plan.argv]
     return Launch(
@@ -133,8 +135,8 @@ def _origin(knob: str, override: Override, settings: Settings, source: str) -> s
 
 
 def comparisons(without: Plan, with_text: Plan, threads: Mapping[str, str]) -> list[Comparison]:
-    """What the text changes. `threads` has `generated` and `yours`."""
-    return [
+    """What the text changes; figures that this kind of model has not are left out. `threads` has both sides."""
+    rows = [
         Comparison("VRAM, GiB", gib(without.est_vram_bytes), gib(with_text.est_vram_bytes)),
         Comparison("RAM, GiB", gib(without.est_ram_bytes), gib(with_text.est_ram_bytes)),
         Comparison("Context, tokens", _context(without), _context(with_text)),
@@ -142,6 +144,7 @@ def comparisons(without: Plan, with_text: Plan, threads: Mapping[str, str]) -> l
         Comparison("Context memory types", _types(without), _types(with_text)),
         Comparison("CPU threads", threads.get("generated", UNKNOWN), threads.get("yours", UNKNOWN)),
     ]
+    return [row for row in rows if (row.generated, row.yours) != (UNKNOWN, UNKNOWN)]
 
 
 def _context(plan: Plan) -> str:

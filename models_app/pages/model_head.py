@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from django.urls import reverse
 from django.utils import timezone
 
+from models_app.core.plans.engines.registry import ENGINES
 from models_app.models import Row
+from models_app.pages.engine_words import class_name
 from models_app.pages.model_row import LOOKS, Pill, pill_texts
 from models_app.selectors import ModelDetail
 from quartermaster_site.figures import age
+
+CHAT = "llm"
+WITH_VARIANTS = frozenset({CHAT, *(slug for slug, engine in ENGINES.items() if engine.has_variants)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,10 @@ class ModelHead:
     file_count: int
     badges: tuple[Badge, ...]
     quants: tuple[Pill, ...]
+    has_variants: bool = False
+    """Its variants are entries of their own."""
+    has_window: bool = False
+    """There is something to compare: a window that plans choose."""
     set_count: int = 0
     """Settings that people pinned for this model."""
     variant_count: int = 0
@@ -63,7 +72,9 @@ def model_head(detail: ModelDetail, address: str) -> ModelHead:
         quant=row.quant or row.quant_label,
         tensor_quant=row.quant_label if row.quant and row.quant_label != row.quant else "",
         family=row.family_key if row.family_key != row.base_id else "",
-        model_class=row.model_class or "not served",
+        model_class=class_name(row.model_class),
+        has_variants=row.model_class in WITH_VARIANTS,
+        has_window=row.model_class == CHAT,
         size_bytes=row.size_bytes,
         trained=detail.header.context_length if detail.header else 0,
         host_slug=row.host.slug,

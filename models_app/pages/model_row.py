@@ -12,6 +12,7 @@ from gpus_app.core.units import GIB
 from gpus_app.models import Host
 from gpus_app.selectors import target_vram_gib
 from models_app.models import Row, StoredPlan
+from models_app.pages.engine_words import class_name
 from models_app.selectors import ModelFilter, ModelGroup
 from models_app.selectors.listing import base_plan
 from quartermaster_site.drawings import MiniBar, mini_bar
@@ -109,7 +110,7 @@ def model_item(
         url=reverse("models:model-show", args=[shown.pk]),
         pills=tuple(_pill(row, text, group, wanted) for row, text in zip(group.rows, texts, strict=True)),
         host=scale.name if show_host else "",
-        model_class=shown.model_class or UNKNOWN,
+        model_class=class_name(shown.model_class) if shown.model_class else UNKNOWN,
         family=shown.family_key if shown.family_key != shown.base_id else "",
         size=gib(shown.size_bytes),
         context=count(plan.ctx_tokens) if plan and plan.ctx_tokens else UNKNOWN,

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from models_app.core.catalog import Placement
+from models_app.core.catalog import Placement, Plan
+
+
+def engine_placement_word(plan: Plan) -> str:
+    """The same for a server that places its model by itself."""
+    if plan.verdict == "spills":
+        return "visits the GPU"
+    used = max((len([size for size in term.device_bytes if size]) for term in plan.terms), default=0)
+    return "CPU" if not used else "all GPU"
 
 
 def placement_word(placement: Placement, block_count: int) -> str:

@@ -6,20 +6,22 @@ table and the sentence agree.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from models_app.core.catalog import MemoryTerm, Plan
+from models_app.pages.component_words import WIRED
 from models_app.pages.context_curve import CurveSection
 from models_app.pages.how_text import HowPlace, how_places
 from models_app.pages.layer_strip import LayerStrip, layer_strip
 from models_app.pages.memory_columns import device_totals, memory_columns, shown_terms
 from models_app.pages.placement_text import placement_sentence
+from models_app.pages.verdict_text import details, headline
 from quartermaster_site.access.redaction import redact
 from quartermaster_site.drawings import MemoryBar, Part, Track, memory_bar
-from quartermaster_site.figures import UNKNOWN, count, gib, hundredths_text
+from quartermaster_site.figures import UNKNOWN, gib, hundredths_text
 
-_COLOURS = {"runtime": "other", "measured": "headroom", "checkpoints": "other"}
+_COLOURS = {"runtime": "other", "measured": "headroom", "checkpoints": "other", "component": "projector"}
 _SHORT = {"weights": "weights", "kv": "context", "compute": "compute", "projector": "projector", "drafter": "drafter"}
 _TONES = {"fits": "ok", "spills": "warn", "over": "bad", "unknown": "warn", "unplanned": ""}
 _ENGINES = {
@@ -101,6 +103,8 @@ class PlanPanel:
     custom_count: int
     replaced_count: int
     profile_id: str
+    environment: tuple[str, ...] = ()
+    """Variables that the entry sets beside the command."""
     curve: CurveSection | None = None
 
 
@@ -111,19 +115,21 @@ def plan_panel(
     block_count: int,
     pinned: Collection[str] = (),
     curve: CurveSection | None = None,
+    environment: Sequence[str] = (),
 ) -> PlanPanel:
-    """The panel of one profile on one machine. `pinned` are the knobs a person set, for the notes of the command."""
+    """The panel of one profile on one machine. `pinned` are the knobs a person set, for the notes of the command;
+    `environment` is what its entry sets.
+    """
     parts, totals = _table(plan)
-    headline = _headline(plan, machine.ram_budget_bytes)
-    details = _details(plan, block_count)
+    say = headline(plan, machine.ram_budget_bytes)
     placement = plan.placement
     return PlanPanel(
         tone=_TONES.get(plan.verdict, ""),
-        headline=headline,
-        details=details,
-        say=headline,
-        dock_word=headline.partition(":")[0],
-        dock_text=headline.partition(":")[2].strip(),
+        headline=say,
+        details=details(plan, block_count),
+        say=say,
+        dock_word=say.partition(":")[0],
+        dock_text=say.partition(":")[2].strip(),
         bar=memory_bar(_tracks(plan, machine), _bar_label(plan, machine)),
         columns=_column_names(plan),
         parts=parts,
@@ -138,60 +144,9 @@ def plan_panel(
         custom_count=sum(token.source == "custom" for token in plan.tokens),
         replaced_count=sum(token.source == "replaced" for token in plan.tokens),
         profile_id=plan.profile_id,
+        environment=tuple(environment) if plan.lines else (),
         curve=curve if plan.placement else None,
     )
-
-
-def _headline(plan: Plan, ram_budget_bytes: int) -> str:
-    if plan.verdict == "unplanned":
-        return "Not served"
-    if plan.engine:
-        return _headline_of_engine(plan)
-    if plan.placement is None:
-        return "Cannot judge"
-    context = f"context {count(plan.placement.ctx_tokens)}"
-    vram = f"{gib(plan.est_vram_bytes, 1)} of {gib(plan.target_bytes, 1)} GiB"
-    lacks_ram = plan.est_vram_bytes <= plan.target_bytes and 0 < ram_budget_bytes < plan.est_ram_bytes
-    if not plan.target_bytes and not plan.est_vram_bytes:
-        starts = {"over": "Does not fit in RAM", "unknown": "Cannot judge"}.get(plan.verdict, "Runs on the CPU")
-        return f"{starts}: {gib(plan.est_ram_bytes, 1)} GiB RAM, {context}"
-    if plan.verdict == "over" and lacks_ram:
-        return f"Does not fit: needs {gib(plan.est_ram_bytes, 1)} of {gib(ram_budget_bytes, 1)} GiB RAM, {context}"
-    if plan.verdict == "over":
-        return f"Does not fit: needs {vram}, {context}"
-    if plan.verdict == "unknown":
-        return f"Cannot judge: about {vram}, {context}"
-    if plan.verdict == "spills":
-        return f"Fits with parts in RAM: {vram}, {context}"
-    return f"Fits: {vram}, {context}"
-
-
-def _headline_of_engine(plan: Plan) -> str:
-    """Classes with servers of their own: an estimate and no placement."""
-    if not plan.est_vram_bytes:
-        return f"Runs on the CPU: {gib(plan.est_ram_bytes, 1)} GiB RAM" if plan.est_ram_bytes else "Runs on the CPU"
-    vram = f"{gib(plan.est_vram_bytes, 1)} of {gib(plan.target_bytes, 1)} GiB"
-    starts = {"over": "Does not fit: needs", "spills": "Fits with parts in RAM:"}.get(plan.verdict, "Fits:")
-    return f"{starts} {vram}"
-
-
-def _details(plan: Plan, block_count: int) -> str:
-    if plan.skip_reason:
-        return f"{plan.skip_reason}. Left out of the config file, with a comment that says so."
-    if plan.engine:
-        return " · ".join([f"runs on {plan.engine}", *plan.notes])
-    placement = plan.placement
-    if placement is None:
-        return ""
-    parts = []
-    if placement.slots > 1:
-        pool = placement.ctx_tokens * placement.slots
-        parts.append(f"per conversation, {placement.slots} at once (pool {count(pool)})")
-    parts.append(placement_sentence(placement, block_count))
-    spare = plan.target_bytes - plan.est_vram_bytes
-    if plan.target_bytes and not (plan.verdict == "over" and spare >= 0):  # then it is RAM that is short
-        parts.append(f"{gib(abs(spare), 1)} GiB {'to spare' if spare >= 0 else 'too much'}")
-    return " · ".join(parts)
 
 
 def _table(plan: Plan) -> tuple[tuple[PartRow, ...], PartRow | None]:
@@ -206,7 +161,8 @@ def _table(plan: Plan) -> tuple[tuple[PartRow, ...], PartRow | None]:
         vram = _cell(sum(column.steps[row] for column in devices), sum(term.device_bytes))
         colour = _COLOURS.get(term.key, term.key)
         in_ram = _cell(ram.steps[row], term.ram_bytes)
-        rows.append(PartRow(term.key, colour, term.label, term.how, cells, vram, in_ram, how_places(term)))
+        label = _part_name(term)
+        rows.append(PartRow(term.key, colour, label, term.how, cells, vram, in_ram, how_places(term)))
     total = PartRow(
         "total",
         "",
@@ -217,6 +173,12 @@ def _table(plan: Plan) -> tuple[tuple[PartRow, ...], PartRow | None]:
         hundredths_text(ram.total),
     )
     return tuple(rows), total
+
+
+def _part_name(term: MemoryTerm) -> str:
+    """Component files go by their role in the launch."""
+    name = WIRED.get(term.label, term.label) if term.key == "component" else term.label
+    return f"{name[:1].upper()}{name[1:]}"
 
 
 def _cell(steps: int, size_bytes: int) -> str:
@@ -264,8 +226,13 @@ def _bar_label(plan: Plan, machine: Machine) -> str:
 
 def _reasons(plan: Plan) -> tuple[ReasonLine, ...]:
     lines = [ReasonLine(_shape(reason.kind), "", reason.text) for reason in plan.reasons]
-    lines += [ReasonLine("warn", "warn", text) for text in plan.warnings]
+    lines += [ReasonLine("info", "", _sentence(text)) for text in plan.notes]
+    lines += [ReasonLine("warn", "warn", _sentence(text)) for text in plan.warnings]
     return tuple(lines)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def _shape(kind: str) -> str:

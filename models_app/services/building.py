@@ -23,7 +23,7 @@ from models_app.core.export.llama_swap import Options
 from models_app.core.export.stamp import HEADER_LINES, body_of, sha256_of, stamped
 from models_app.core.generate import Generated, generate
 from models_app.models import Finding, Revision, Row, StoredPlan
-from models_app.pages.placement_text import placement_word
+from models_app.pages.placement_text import engine_placement_word, placement_word
 from models_app.services.checks import look_when_due
 from models_app.services.command_findings import command_findings
 from models_app.services.derived_findings import KINDS, note_findings
@@ -131,6 +131,8 @@ def _unplanned(row: Row, reason: str) -> catalog.Plan:
 
 
 def _placement(plan: catalog.Plan, planner: HostPlanner, row: Row) -> str:
+    if plan.engine:
+        return engine_placement_word(plan)
     blocks = planner.block_counts.get(row.path)
     return placement_word(plan.placement, blocks) if plan.placement and blocks is not None else ""
 

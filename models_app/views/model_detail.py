@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from models_app import convert, selectors, services
 from models_app.core.catalog import Header
+from models_app.core.export.entry import plan_env
 from models_app.models import Row
 from models_app.pages.compare_page import compare_query
 from models_app.pages.context_curve import curve_section
@@ -79,7 +80,8 @@ def _panel(row: Row, preview: Preview) -> PlanPanel:
     blocks = preview.header.block_count if preview.header else 0
     machine = machine_of(preview.budget, row.host.ram_total_bytes)
     curve = curve_section(preview.curve(preview.base.profile_id))
-    return plan_panel(preview.base, machine, block_count=blocks, curve=curve)
+    environment = plan_env(preview.base, preview.budget)
+    return plan_panel(preview.base, machine, block_count=blocks, curve=curve, environment=environment)
 
 
 @require_POST

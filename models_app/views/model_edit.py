@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from models_app import selectors, services
 from models_app.core.discovery.names import slugify
+from models_app.core.export.entry import plan_env
 from models_app.core.launch.ownership import custom_text, knobs_set
 from models_app.core.state.typed import control_text
 from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
@@ -168,7 +169,8 @@ def panel_of(editing: Editing, preview: Preview, profile_id: str = "") -> PlanPa
     base_id, variants = editing.row.served_id, preview.override.variants
     own = [variant for variant in variants if plan.profile_id == f"{base_id}-{slugify(variant.name)}"]
     pinned = {knob for layer in (preview.override, *own) for knob in knobs_set(layer)}
-    return plan_panel(plan, machine, block_count=blocks, pinned=pinned, curve=curve)
+    environment = plan_env(plan, preview.budget)
+    return plan_panel(plan, machine, block_count=blocks, pinned=pinned, curve=curve, environment=environment)
 
 
 def _stored_form(editing: Editing) -> EditorForm:

@@ -21,6 +21,12 @@ from models_app.core.units import GIB, from_gib
 FITS, SPILLS, OVER, UNPLANNED = "fits", "spills", "over", "unplanned"
 WITH_COMPONENTS = frozenset({"image", "video", "audiocpp"})
 """Classes whose launches name further files of the host."""
+_WINDOW_FLAGS: Mapping[str, tuple[str, ...]] = {
+    "embedding": ("-c",),
+    "decision": ("-c",),
+    "hf": ("--max-model-len",),
+    "llm": ("--max-model-len",),
+}
 NONE_DECLARED = "(none declared)"
 RAW = FlagTable("raw", ())
 """For servers without a table of their own: a person's text is put behind the generated words as it is."""
@@ -166,10 +172,21 @@ def term(key: str, label: str, how: str, *, vram_gib: float = 0.0, ram_gib: floa
     return MemoryTerm(key, label, (from_gib(vram_gib),) if vram_gib > 0 else (), from_gib(ram_gib), how)
 
 
+def window_tokens(plan: Plan) -> int:
+    """The window that a plan runs with, 0 where a model has none."""
+    if plan.placement is not None:
+        return plan.placement.ctx_tokens
+    flags = _WINDOW_FLAGS.get(plan.model_class, ())
+    return max((_number(plan.argv, flag, 0) for flag in flags), default=0)
+
+
 def number_after(command: Composition, flag: str, default: int) -> int:
     """The last whole number that a command gives to a flag, wherever it comes from."""
+    return _number(command.argv, flag, default)
+
+
+def _number(words: Sequence[str], flag: str, default: int) -> int:
     found = default
-    words = list(command.argv)
     for index, word in enumerate(words):
         name, mark, inline = word.partition("=")
         value = inline if mark else words[index + 1] if index + 1 < len(words) else ""
