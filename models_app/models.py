@@ -110,6 +110,8 @@ class Row(models.Model):
     family_key = models.CharField(max_length=300, blank=True)
     found: models.JSONField[Any, Any] = models.JSONField(default=dict)
     """The core's `Row` as JSON: shards, missing parts, pairings (convert.py)."""
+    excesses: models.JSONField[Any, Any] = models.JSONField(default=list)
+    """What checks against llama.cpp have shown beyond our projections (services/check_facts.py)."""
     state = models.CharField(max_length=12, choices=State.choices, default=State.PRESENT)
     state_reason = models.CharField(max_length=500, blank=True)
     state_since = models.DateTimeField(default=timezone.now)

@@ -77,19 +77,17 @@ class CheckSection:
     may_operate: bool
 
 
-def check_section(
-    checks: PlanChecks, *, url: str, look_url: str, settings_url: str, looking: bool, may_operate: bool
-) -> CheckSection:
-    """The section of one plan. `looking`: the host is searching for the program right now."""
+def check_section(checks: PlanChecks, *, url: str, look_url: str, settings_url: str, may_operate: bool) -> CheckSection:
+    """The section of one plan."""
     seen, job = checks.shown, checks.job
     running = job is not None and not job.is_finished
     return CheckSection(
         url=url,
         look_url=look_url,
         settings_url=settings_url,
-        polls=running or looking,
+        polls=running or checks.is_looking,
         missing=_missing(checks),
-        looking=looking,
+        looking=checks.is_looking,
         result=_result(checks, seen) if seen else None,
         job=_job_line(job, seen) if job else None,
         may_operate=may_operate,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from gpus_app.models import Host
 from models_app.check_settings import check_settings_of
 from models_app.core.catalog import Plan
 from models_app.models import CheckProgram, Row, Verification
@@ -26,6 +25,8 @@ class PlanChecks:
     current: Verification | None
     newest: Verification | None
     job: Job | None
+    is_looking: bool
+    """The host is searching for the program right now."""
     keeps_extra_free: bool
 
     @property
@@ -39,22 +40,25 @@ def plan_checks(row: Row, plan: Plan) -> PlanChecks | None:
         return None
     if plan.projection.engine == "classic":
         return None
-    checks = Verification.objects.filter(row=row).select_related("checked_by", "program")
-    program = CheckProgram.objects.filter(host=row.host, server=plan.argv[0]).first()
-    build = Q(build=program.build) if program else Q()
-    jobs = Job.objects.filter(kind=CHECK_KIND, host=row.host, object_type=SUBJECT, object_id=str(row.pk))
     launch = launch_digest(row, plan)
+    program = CheckProgram.objects.filter(host=row.host, server=plan.argv[0]).first()
+    seen = list(Verification.objects.filter(row=row).select_related("checked_by"))
+    same = (check for check in seen if check.launch == launch and (not program or check.build == program.build))
+    jobs = _jobs(row)
     return PlanChecks(
         server=plan.argv[0],
         launch=launch,
         program=program,
-        current=checks.filter(build, launch=launch).first(),
-        newest=checks.first(),
-        job=jobs.defer("inputs", "log").order_by("-id").first(),
+        current=next(same, None),
+        newest=seen[0] if seen else None,
+        job=next((job for job in jobs if job.kind == CHECK_KIND), None),
+        is_looking=any(job.kind == FIND_KIND for job in jobs),
         keeps_extra_free=check_settings_of(row.host).keeps_extra_free,
     )
 
 
-def is_looking(host: Host) -> bool:
-    """Whether the host is searching for programs right now."""
-    return Job.objects.filter(kind=FIND_KIND, host=host, state__in=UNFINISHED).exists()
+def _jobs(row: Row) -> list[Job]:
+    """The newest checks of a row, and what its host is searching for right now."""
+    of_row = Q(kind=CHECK_KIND, object_type=SUBJECT, object_id=str(row.pk))
+    looking = Q(kind=FIND_KIND, state__in=UNFINISHED)
+    return list(Job.objects.filter(of_row | looking, host=row.host).defer("inputs", "log").order_by("-id")[:10])

@@ -86,12 +86,14 @@ class FitsRow:
     planned_verdict: str
     planned_tokens: int
     placement_text: str
+    excesses: Sequence[Any]
+    """What checks have shown of it, as the row keeps it."""
     version: tuple[Any, ...]
 
 
 _COLUMNS = (
     "pk", "path", "served_id", "base_id", "quant", "quant_label", "size_bytes", "model_key",
-    "base_plan__verdict", "base_plan__ctx_tokens", "base_plan__placement_text",
+    "base_plan__verdict", "base_plan__ctx_tokens", "base_plan__placement_text", "excesses",
     "mtime_ns", "last_scan_id", "header__read_at", "state",
 )  # fmt: skip
 
@@ -111,7 +113,7 @@ def fits_rows(host: Host, wanted: FitsFilter) -> Sequence[FitsRow]:
 
 def _row(*columns: Any) -> FitsRow:
     pk, path, served_id, base_id, quant, quant_label, size_bytes, model_key, *rest = columns
-    verdict, tokens, placement, *others = rest
+    verdict, tokens, placement, excesses, *others = rest
     return FitsRow(
         pk=pk,
         path=path,
@@ -124,6 +126,7 @@ def _row(*columns: Any) -> FitsRow:
         planned_verdict=verdict or "",
         planned_tokens=tokens or 0,
         placement_text=placement or "",
+        excesses=excesses,
         version=(pk, size_bytes, *others),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from django.db import transaction
@@ -24,6 +24,7 @@ from models_app.core.export.stamp import HEADER_LINES, body_of, sha256_of, stamp
 from models_app.core.generate import Generated, generate
 from models_app.models import Finding, Revision, Row, StoredPlan
 from models_app.pages.placement_text import engine_placement_word, placement_word
+from models_app.services.check_facts import excesses_by_path
 from models_app.services.checks import look_when_due
 from models_app.services.command_findings import command_findings
 from models_app.services.derived_findings import KINDS, note_findings
@@ -47,7 +48,7 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
         note_findings(host)
         return {"models": 0}
     last_change = newest_change(host)
-    facts = host_facts(host)
+    facts = replace(host_facts(host), excesses=excesses_by_path(host, rows))
     planner = HostPlanner(facts, convert.header_lookup(host))
     generated = _generate(
         host, rows, facts, planner, lambda done, total, name: report.progress("Planning", done, total, current=name)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from json import dumps
+from typing import Any
 
 from django.db.models import F, Max, Q
 
@@ -27,21 +28,37 @@ def launch_digest(row: Row, plan: Plan) -> str:
     return sha256(dumps(parts).encode()).hexdigest()
 
 
-def host_excesses(host: Host, path: str = "") -> Excesses:
-    """Path -> what the builds now in use were measured to hold beyond our projections; of a host, or of one model."""
-    if not check_settings_of(host).keeps_extra_free:
-        return {}
-    found = Verification.objects.filter(
-        Q(device_excess_bytes__gt=0) | Q(ram_excess_bytes__gt=0),
-        row__host=host,
-        version=product_version(),
-        build=F("program__build"),
+def refresh_excesses(host: Host) -> bool:
+    """Write down at each row what the builds now in use hold beyond our projections; whether anything has changed.
+
+    Rows keep it so that planning need not ask for it: [[server, build, version of the figures, bytes on a device, bytes
+    in RAM], ...], the most of all checked launches.
+    """
+    worst = Verification.objects.filter(
+        Q(device_excess_bytes__gt=0) | Q(ram_excess_bytes__gt=0), row__host=host, build=F("program__build")
+    ).values("row", "program__server", "build", "version")
+    found: dict[int, list[list[Any]]] = defaultdict(list)
+    for line in worst.order_by("row", "program__server", "version").annotate(
+        device=Max("device_excess_bytes"), ram=Max("ram_excess_bytes")
+    ):
+        excess = [line["program__server"], line["build"], line["version"], line["device"], line["ram"]]
+        found[line["row"]].append(excess)
+    rows = Row.objects.filter(host=host, verifications__isnull=False).distinct().values_list("pk", "excesses")
+    changed = [Row(pk=pk, excesses=found[pk]) for pk, before in rows if before != found[pk]]
+    Row.objects.bulk_update(changed, ["excesses"])
+    return bool(changed)
+
+
+def kept_free(host: Host, stored: Sequence[Sequence[Any]]) -> tuple[Excess, ...]:
+    """What plans keep free of that, for one row: nothing where it is switched off, or of figures that are not ours."""
+    if not stored or not check_settings_of(host).keeps_extra_free:
+        return ()
+    return tuple(
+        Excess(server, build, device, ram)
+        for server, build, version, device, ram in stored
+        if version == product_version()
     )
-    if path:
-        found = found.filter(row__path=path)
-    worst = found.values("row__path", "program__server", "build").order_by("row__path", "program__server")
-    excesses: dict[str, tuple[Excess, ...]] = defaultdict(tuple)
-    for line in worst.annotate(device=Max("device_excess_bytes"), ram=Max("ram_excess_bytes")):
-        excess = Excess(line["program__server"], line["build"], line["device"], line["ram"])
-        excesses[line["row__path"]] += (excess,)
-    return dict(excesses)
+
+
+def excesses_by_path(host: Host, rows: Iterable[Row]) -> Excesses:
+    return {row.path: kept for row in rows if (kept := kept_free(host, row.excesses))}

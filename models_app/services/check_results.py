@@ -15,7 +15,7 @@ from models_app.core.planning.projection import HOST
 from models_app.core.planning.verify import Comparison, Measured, compare, streams_weights
 from models_app.core.units import MIB
 from models_app.models import CheckProgram, Row, Verification
-from models_app.services.check_facts import host_excesses
+from models_app.services.check_facts import refresh_excesses
 from models_app.services.checks import MOST_SERVERS, projection_from
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.jobs import untrusted
@@ -45,8 +45,8 @@ def store_programs(*, job: Job, data: dict[str, Any]) -> dict[str, Any]:
         program.looked_at = timezone.now()
         program.save()
         found += bool(program.path)
-        renew |= before != program.build and program.verifications.exists()
-    if renew and job.host is not None:
+        renew |= before != program.build
+    if renew and job.host is not None and refresh_excesses(job.host):
         _plan_again(job.host, job)
     return {"programs": found}
 
@@ -64,7 +64,6 @@ def store_check(*, job: Job, data: dict[str, Any]) -> dict[str, Any]:
         comparison = compare(measured, ours)
     except VerifyError as error:
         raise ReportRefused(error.message) from error
-    before = host_excesses(row.host, row.path)
     program = _program(row.host, asked["server"], data)
     excess = [_total(use) for use in comparison.difference.devices]
     Verification.objects.update_or_create(
@@ -87,7 +86,7 @@ def store_check(*, job: Job, data: dict[str, Any]) -> dict[str, Any]:
     )
     old = row.verifications.values_list("pk", flat=True)[KEPT_PER_ROW:]
     Verification.objects.filter(pk__in=list(old)).delete()
-    if host_excesses(row.host, row.path) != before:
+    if refresh_excesses(row.host):
         _plan_again(row.host, job)
     return {"agreement": f"{comparison.agreement_percent:.2f} %", "build": program.build}
 

@@ -20,6 +20,7 @@ from models_app.core.state.overrides import resolve_override
 from models_app.models import Row
 from models_app.records import row_from_json
 from models_app.selectors.fits import PLAIN_SORTS, FitsFilter, FitsRow, fits_rows
+from models_app.services.check_facts import kept_free
 from models_app.services.planning import HostFacts, host_facts
 
 PAGE_SIZE = 100
@@ -103,7 +104,7 @@ class _Table:
         return known
 
     def _key(self, row: FitsRow, override: Override) -> Hashable:
-        return self._common, row.version, repr(override), self.facts.excesses.get(row.path, ())
+        return self._common, row.version, repr(override), kept_free(self.host, row.excesses)
 
     def _override(self, row: FitsRow) -> Override:
         own = resolve_override(self.facts.overrides, row.path, row.quant, self.facts.same_path) or Override()
@@ -135,7 +136,7 @@ class _Table:
                     override=overrides[row.pk],
                     budget=self.facts.budget_for(overrides[row.pk]),
                     headers=headers,
-                    excesses=self.facts.excesses.get(row.path, ()),
+                    excesses=kept_free(self.host, row.excesses),
                 ),
             )
             for row in rows

@@ -23,7 +23,7 @@ from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.models import Row as StoredRow
 from models_app.services.backend_facts import UNASKED, BackendFacts, Known, known_backends
-from models_app.services.check_facts import Excesses, host_excesses
+from models_app.services.check_facts import Excesses, excesses_by_path
 from models_app.services.surroundings import SurroundingsOf, host_surroundings, nothing_known
 
 
@@ -38,7 +38,7 @@ class HostFacts:
     surroundings: SurroundingsOf = nothing_known
     backends: Known = field(default_factory=dict)
     excesses: Excesses = field(default_factory=dict)
-    """Path -> what checks against llama.cpp have shown."""
+    """Path -> what checks against llama.cpp have shown and plans keep free; for the rows that are planned."""
 
     def same_path(self, match: str, path: str) -> bool:
         """Whether an override without wildcards names this file, by the rules of the host's system."""
@@ -143,7 +143,6 @@ def host_facts(host: Host, path: str = "") -> HostFacts:
         host.os_family,
         host_surroundings(host),
         known_backends(host),
-        host_excesses(host, path),
     )
 
 
@@ -154,7 +153,7 @@ def stored_override(facts: HostFacts, row: StoredRow) -> Override:
 
 def preview_plan(*, row: StoredRow, override: Override | None = None, facts: HostFacts | None = None) -> Preview:
     """The plans of a row under an override that is not stored (None: the stored one). Stores nothing."""
-    facts = facts or host_facts(row.host, row.path)
+    facts = replace(facts or host_facts(row.host, row.path), excesses=excesses_by_path(row.host, [row]))
     own = stored_override(facts, row) if override is None else override
     found = replace(convert.core_row(row), id=row.served_id)
     companions = (row.path, found.mmproj_path, found.draft_path, found.codec_path, own.mmproj_file)

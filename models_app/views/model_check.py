@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from models_app import selectors, services
 from models_app.models import Row
 from models_app.pages.check_section import CheckSection, check_section
-from models_app.selectors.checks import is_looking, plan_checks
+from models_app.selectors.checks import plan_checks
 from models_app.services import Preview
 from models_app.services.checks import look_for_programs, start_check
 from models_app.whatif_form import Limits, WhatIfForm
@@ -31,7 +31,6 @@ def check_of(request: Request, row: Row, preview: Preview, query: str = "") -> C
         url=reverse("models:model-check", args=[row.pk]) + asked,
         look_url=reverse("models:checker-look", args=[row.pk]) + asked,
         settings_url=reverse("models:host-checks", args=[row.host.slug]),
-        looking=is_looking(row.host),
         may_operate=may(request.user, Level.OPERATE),
     )
 
