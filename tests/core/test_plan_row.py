@@ -136,7 +136,7 @@ class TestReasons:
         assert found.verdict == "over"
         assert "ram-exceeded" in kinds(found)
         assert found.reasons[0].text == "Window of 65,536 tokens, what planning aims for; it does not fit."
-        assert found.suggestions[0].startswith("Fits with ")
+        assert found.suggestions[0].startswith("Fits at 65,536 tokens with ")
         assert " GiB more RAM or " in found.suggestions[0]
 
     def test_sentences_hold_for_what_they_are_said_of(self, zoo_header):

@@ -71,15 +71,44 @@ def _satisfied(answer: Answer, question: Question, ladder: list[Step]) -> bool:
 
 
 def _rank(fitter: Fitter, answer: Answer, ladder: list[Step]) -> tuple[int, ...]:
-    """Fitting first, then the rung, then the window up to the wanted one; precision wins ties by coming first."""
+    """Fitting first, all on the GPU, the window up to the wanted one, the rung; precision wins ties by coming first."""
     rung = ladder.index(answer.step) if answer.step in ladder else len(ladder)
     wanted = min(answer.placement.ctx_tokens, fitter.question.wanted_tokens)
-    full = answer.step == ladder[0]
-    return int(answer.fits), int(full), wanted if full else -rung, answer.placement.ctx_tokens
+    return int(answer.fits), int(rung == 0), wanted, -rung, answer.placement.ctx_tokens
 
 
 def _free(fitter: Fitter, pair: KvPair, ladder: list[Step]) -> Answer:
     """Nothing about window or cache is pinned."""
+    answer = _by_devices(fitter, pair, ladder)
+    return answer if answer.fits else _short_for_ram(fitter, pair, ladder, answer)
+
+
+def _short_for_ram(fitter: Fitter, pair: KvPair, ladder: list[Step], wished: Answer) -> Answer:
+    """The longest window whose rest fits into RAM, where what the devices would hold leaves too much for it.
+
+    A shorter window leaves more of the model on the devices. Where none fits, the wished one tells what is missing.
+    """
+
+    def best(steps: int) -> Step | None:
+        rung = fitter.first_fitting(steps * WINDOW_STEP, pair, ladder)
+        return None if rung is None else _with_experts_back(fitter, pair, ladder[rung], steps * WINDOW_STEP)
+
+    def fits(steps: int) -> bool:
+        step = best(steps)
+        return step is not None and fitter.trial(steps * WINDOW_STEP, pair, step).fits
+
+    low, high = 1, (wished.placement.ctx_tokens - 1) // WINDOW_STEP
+    if high < low or not fits(low):
+        return wished
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    step = best(low)
+    return wished if step is None else _answer(fitter, pair, step, low * WINDOW_STEP, "ram")
+
+
+def _by_devices(fitter: Fitter, pair: KvPair, ladder: list[Step]) -> Answer:
+    """The plan that the devices allow; what it leaves in RAM may be too much."""
     asked = fitter.question
     top, wanted = asked.top_tokens, asked.wanted_tokens
     best = ladder[0]

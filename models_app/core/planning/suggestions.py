@@ -107,7 +107,9 @@ def _memory_that_fits(planned: PlannedLaunch, fitter: Fitter) -> str:
     ram, vram = _missing_ram(planned, fitter), _missing_vram(planned, fitter)
     wanted = [f"{missing_gib(ram)} more RAM"] if ram else []
     wanted += [f"{missing_gib(vram)} more VRAM"] if vram else []
-    return f"Fits with {' or '.join(wanted)}." if wanted else ""
+    pinned = planned.answer.limit == "pinned"
+    window = "" if pinned else f" at {planned.answer.placement.ctx_tokens:,} tokens"
+    return f"Fits{window} with {' or '.join(wanted)}." if wanted else ""
 
 
 def _missing_ram(planned: PlannedLaunch, fitter: Fitter) -> int:
