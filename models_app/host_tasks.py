@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpus_app.core.probes.program import ProgramRun, run_program
-from models_app import backend_probing, browsing, checking, folder_events, scanning, target_file, watching
+from models_app import backend_probing, browsing, checking, folder_events, routing, scanning, target_file, watching
 from models_app.core.discovery.roots import Root
 from models_app.core.readers.cache import HeaderCache
 from quartermaster_site import env
@@ -98,8 +98,10 @@ def probe_backends(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
 
 @host_task("models_app.host_tasks.write_config")
 def write_config(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
-    """Write the router's file."""
+    """Write the router's file, and have the router read it where `inputs` says how to reach it."""
     report.progress("Writing", 0, 1)
+    router = inputs.get("router")
+    before = routing.read_now(inputs["path"]) if router else None
     written = target_file.write_target(
         inputs["path"],
         inputs["text"],
@@ -107,9 +109,27 @@ def write_config(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
         expected_sha256=inputs["expected_sha256"],
         adopt=inputs["adopt"],
     )
+    reloaded: dict[str, Any] = {"outcome": "", "warned": False}
+    if router:
+        report.progress("Reloading", 1, 2)
+        reloaded = routing.reload(router, written, before, inputs["text"])
+        report.warnings += reloaded["warned"]
     return {
         "path": written.path,
         "sha256": written.sha256,
         "backup": written.backup,
         "in_place": written.in_place,
+        "reload": reloaded["outcome"],
     }
+
+
+@host_task("models_app.host_tasks.ask_router")
+def ask_router(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Load or unload: {"action": load or unload, "model": id or *, "url", "key", "kind"}."""
+    return routing.act(inputs, lambda text: report.progress(text, 0), lambda: not report.is_cancelled())
+
+
+@app.task(name="models_app.host_tasks.look_at_router")  # type: ignore[untyped-decorator]
+def look_at_router(slug: str, token: str, inputs: dict[str, Any]) -> None:
+    """Say what the router has loaded. No job: it is asked again and again."""
+    send("models_app.tasks.router_looked_at", CONTROL_QUEUE, slug=slug, token=token, answer=routing.look(inputs))

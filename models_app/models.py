@@ -18,6 +18,7 @@ from models_app.pins import Variant as Variant
 from models_app.publish_rows import Publishing as Publishing
 from models_app.publish_rows import RevisionDetails as RevisionDetails
 from models_app.publish_rows import Submission
+from models_app.router_rows import Router as Router
 from models_app.watch_rows import FolderWatch as FolderWatch
 from quartermaster_site.jobs.models import Job
 

@@ -11,6 +11,7 @@ from models_app.models import Row
 from models_app.services import check_results, preview_plan, results
 from models_app.services.backend_probes import store_probes
 from models_app.services.checks import check_inputs
+from models_app.services.routers import forget_key, note_action
 from models_app.services.scanning import scan_inputs
 from models_app.services.writing import note_failed, note_written
 from quartermaster_site.access.audit import Actor
@@ -60,6 +61,7 @@ class BackendReceiver(Receiver):
 
 class PublishReceiver(Receiver):
     def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
+        forget_key(job)
         if partial:
             note_failed(job=job, reason="cancelled before anything was written")
             return {}
@@ -68,12 +70,27 @@ class PublishReceiver(Receiver):
             "sha256": untrusted.text(data.get("sha256", ""), "sha256", 64),
             "backup": untrusted.path(data.get("backup", ""), "backup"),
             "in_place": untrusted.boolean(data.get("in_place", False), "in_place"),
+            "reload": untrusted.text(data.get("reload", ""), "reload", 500),
         }
         note_written(job=job, path=result["path"], sha256=result["sha256"])
         return result
 
     def failed(self, job: Job) -> None:
+        forget_key(job)
         note_failed(job=job, reason=job.error or "cancelled before anything was written")
+
+
+class RouterReceiver(Receiver):
+    """What a router did, and how it is since."""
+
+    def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
+        forget_key(job)
+        if not partial:
+            note_action(job=job, data=data)
+        return {}
+
+    def failed(self, job: Job) -> None:
+        forget_key(job)
 
 
 class FindCheckerReceiver(Receiver):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from models_app.services import watching
+from models_app.services import routers, watching
 from models_app.services.building import build_candidate
 from models_app.services.publishing import write_due
 from quartermaster_site.celery import app
@@ -46,3 +46,14 @@ def folders_stir(slug: Any) -> None:
         watching.look_now(untrusted.text(slug, "slug", 40))
     except (untrusted.ReportRefused, NotFound) as refused:
         log.warning("word from folders refused: %s", refused)
+
+
+@app.task(name="models_app.tasks.router_looked_at")  # type: ignore[untyped-decorator]
+def router_looked_at(slug: Any, token: Any, answer: Any) -> None:
+    """A host has asked its router; what it says is untrusted."""
+    try:
+        routers.take_look(
+            untrusted.text(slug, "slug", 40), untrusted.text(token, "token", 64), untrusted.mapping(answer, "a look")
+        )
+    except untrusted.ReportRefused as refused:
+        log.warning("look at a router refused: %s", refused)

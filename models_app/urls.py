@@ -28,6 +28,7 @@ from models_app.views import (
     overview,
     review,
     revisions,
+    router,
     setup,
 )
 
@@ -99,6 +100,9 @@ pages = [
     path("config/<slug:slug>/<int:number>/refuse/", review.config_refuse, name="config-refuse"),
     path("config/<slug:slug>/<int:number>/rollback/", revisions.config_rollback, name="config-rollback"),
     path("config/<slug:slug>/<int:number>/diff/<int:other>/", revisions.config_diff, name="config-diff"),
+    path("router/", router.router_home, name="router-home"),
+    path("router/<slug:slug>/", router.router_show, name="router-show"),
+    path("router/<slug:slug>/action/", router.router_action, name="router-action"),
 ]
 
 urlpatterns = [

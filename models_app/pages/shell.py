@@ -17,7 +17,8 @@ from django.utils import timezone
 
 from gpus_app.models import Host
 from gpus_app.selectors import hosts
-from models_app.models import Finding, Publishing, Revision, Root, Row
+from models_app.models import Finding, Publishing, Revision, Root, Router, Row
+from models_app.router_rows import STALE_AFTER
 from models_app.selectors.details import ACKNOWLEDGED
 from quartermaster_site.access.models import Account
 from quartermaster_site.figures import age
@@ -76,6 +77,7 @@ def _number_of(rows: QuerySet[Any], counted: str = "pk") -> Coalesce:
 _NEWEST = Revision.objects.filter(host=OuterRef("pk")).order_by("-number")
 _WRITTEN = _NEWEST.filter(state=Revision.State.WRITTEN)
 _WRITES = Job.objects.filter(kind="publish", host=OuterRef("pk")).order_by("-pk")
+_ROUTERS = Router.objects.filter(host=OuterRef("pk"))
 _COUNTS = {
     "last_scan_at": Subquery(
         Root.objects.filter(host=OuterRef("pk")).order_by("-last_scan_at").values("last_scan_at")[:1]
@@ -90,6 +92,10 @@ _COUNTS = {
     "written_number": Subquery(_WRITTEN.values("number")[:1]),
     "pinned_number": Subquery(Publishing.objects.filter(host=OuterRef("pk")).values("pinned__number")[:1]),
     "last_write_error": Subquery(_WRITES.values("error_kind")[:1]),
+    "router_url": Subquery(_ROUTERS.values("url")[:1]),
+    "router_problem": Subquery(_ROUTERS.values("problem")[:1]),
+    "router_seen_at": Subquery(_ROUTERS.values("seen_at")[:1]),
+    "router_held": Subquery(_ROUTERS.values("held")[:1]),
 }
 
 
@@ -138,6 +144,21 @@ class Strip:
         if self.host is None or not self.host.written_sha256 or self.host.last_write_error != "Drift":  # type: ignore[attr-defined]
             return None
         return ConfigState("edited by hand", reverse("models:config-show", args=[self.host.slug]), urgent=True)
+
+    @property
+    def router(self) -> ConfigState | None:
+        """What the router has loaded, or that it cannot be asked."""
+        host: Any = self.host
+        if host is None or not host.router_url:
+            return None
+        url = reverse("models:router-show", args=[host.slug])
+        if host.router_problem:
+            return ConfigState("not reachable", url, urgent=True)
+        if host.router_seen_at is None:
+            return ConfigState("not asked yet", url, urgent=False)
+        if timezone.now() - host.router_seen_at > STALE_AFTER:
+            return ConfigState("not seen lately", url, urgent=False)
+        return ConfigState(f"{host.router_held} loaded" if host.router_held else "nothing loaded", url, urgent=False)
 
 
 class Shell:
@@ -208,6 +229,7 @@ class Shell:
                 "machines",
                 (
                     self._item("Hosts", "models:host-list", key="h"),
+                    *([self._item("Router", "models:router-show", host.slug)] if host else []),
                     self._item("Jobs", "jobs:job-list", key="j", count=running, unit="running"),
                 ),
             ),

@@ -50,7 +50,11 @@ class RouterState:
         return self.slots is not None and 0 < self.slots <= len(self.held)
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """As it is sent: what tuples hold as lists."""
+        models = [
+            {**asdict(model), "aliases": list(model.aliases), "command": list(model.command)} for model in self.models
+        ]
+        return {"kind": self.kind, "version": self.version, "slots": self.slots, "models": models}
 
 
 def records(answer: Mapping[str, Any], key: str) -> list[dict[str, Any]]:

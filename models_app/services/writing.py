@@ -10,6 +10,7 @@ from django.utils import timezone
 from gpus_app.models import Host
 from models_app.models import Publishing, Revision
 from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of
+from models_app.services.routers import reload_inputs
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.access.permissions import Level, may, require
@@ -102,13 +103,15 @@ def _require_confirmed(host: Host, revision: Revision, typed_slug: str, actor: A
 
 def queue_write(*, host: Host, revision: Revision, replace: bool = False, message: str = "", actor: Actor) -> Started:
     """The job itself, everything having been checked. Runs in the caller's transaction."""
-    inputs = {
+    inputs: dict[str, Any] = {
         "path": host.publish_path,
         "text": revision.text,
         "sha256": revision.sha256,
         "expected_sha256": host.written_sha256,
         "adopt": replace,
     }
+    if router := reload_inputs(host):
+        inputs["router"] = router
     subject = ("revision", str(revision.pk), f"revision {revision.number}")
     started = start_job(kind="publish", host=host, inputs=inputs, subject=subject, actor=actor)
     if started.created:

@@ -68,6 +68,14 @@ KINDS: tuple[Kind, ...] = (
         "models_app.receivers.PublishReceiver",
         repeatable=False,
     ),
+    Kind(
+        "router",
+        "Router",
+        "models_app.host_tasks.ask_router",
+        True,
+        "models_app.receivers.RouterReceiver",
+        repeatable=False,
+    ),
 )
 
 UNLISTED = tuple(kind.slug for kind in KINDS if not kind.listed)

@@ -47,6 +47,7 @@ _RESULTS = (
     ("build", "Build", False),
     ("path", "File", False),
     ("backup", "Backup", False),
+    ("reload", "Router", False),
 )
 """What pages print of a result, in order: key, label, and whether a zero is worth saying."""
 
