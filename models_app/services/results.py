@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -28,6 +28,7 @@ MAX_FINDINGS = 1000
 MAX_ROOTS = 200
 MAX_UNREAD = 1000
 _STATE_BATCH = 500
+EMPTY_ROOT = "the folder is empty, and there were models in it: is a drive not mounted?"
 _ROOT_STATES = {"ok": Root.State.OK, "missing": Root.State.MISSING, "unreadable": Root.State.UNREADABLE}
 _HEADER_FIELDS = ["size_bytes", "mtime_ns", "facts", "parser_version", "error_code", "error", "error_offset", "read_at"]
 _ERROR_FIELDS = ["error_code", "error", "error_offset", "read_at"]
@@ -106,9 +107,11 @@ def finish_scan(*, job: Job, data: dict[str, Any], partial: bool) -> dict[str, A
 
     The numbers of the answer are about what this scan found to be different; `models` and `files` are all there are.
     """
-    reports = [_root_report(item) for item in untrusted.items(data.get("roots", []), "roots", MAX_ROOTS)]
+    sent_roots = untrusted.items(data.get("roots", []), "roots", MAX_ROOTS)
+    reports = [_doubted(job, _root_report(item)) for item in sent_roots]
     sent = untrusted.items(data.get("unread", []), "unread", MAX_UNREAD)
     unread = {untrusted.path(item, "unread").rstrip("/\\") for item in sent}
+    unread |= {report.path.rstrip("/\\") for report in reports if report.state == Root.State.MISSING}
     unchanged = not partial and is_as_stored(job, data)
     missing = offline = 0
     if unchanged:
@@ -150,6 +153,15 @@ class RootReport:
     state: str
     reason: str
     files: int
+
+
+def _doubted(job: Job, report: RootReport) -> RootReport:
+    """A folder that is suddenly empty is most likely the mount point of a drive that is not there."""
+    if report.state != Root.State.OK or report.files:
+        return report
+    if not Row.objects.filter(host=job.host, root__path=report.path).exclude(state=Row.State.MISSING).exists():
+        return report
+    return replace(report, state=Root.State.MISSING, reason=EMPTY_ROOT)
 
 
 def _root_report(value: Any) -> RootReport:

@@ -93,6 +93,13 @@ def test_a_root_that_disappears_takes_nothing_with_it(surveyed, scan, tree):
     assert not any(item.away_since for item in names().values())
 
 
+def test_an_empty_mount_point_takes_no_components_with_it(surveyed, scan, tree):
+    tree.base.rename(tree.base.with_name("unmounted"))
+    tree.base.mkdir()
+    scan()
+    assert all(item.away_since for item in names().values())
+
+
 def test_a_removed_root_leaves_no_components(surveyed, host, tree, make_user):
     remove_root(root=host.roots.get(), actor=Actor(user=make_user("admin")))
     assert not Component.objects.exists()

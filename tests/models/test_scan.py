@@ -62,6 +62,21 @@ def test_a_root_that_disappears_takes_nothing_with_it(scanned, scan, folder):
     assert not Finding.objects.exists()
 
 
+def test_an_empty_mount_point_takes_nothing_with_it(scanned, scan, folder):
+    away = folder.with_name("unmounted")
+    folder.rename(away)
+    folder.mkdir()
+    scan()
+    assert set(states().values()) == {"offline"}
+    root = Root.objects.get()
+    assert root.state == "missing"
+    assert "is a drive not mounted?" in root.state_reason
+    folder.rmdir()
+    away.rename(folder)
+    scan()
+    assert set(states().values()) == {"present"}
+
+
 def test_an_unreadable_folder_takes_nothing_with_it(scanned, scan, folder, monkeypatch):
     inner = folder / "inner"
     inner.mkdir()
