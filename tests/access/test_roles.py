@@ -10,7 +10,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from gpus_app.models import Host
-from models_app.models import Publishing, Revision, Row
+from models_app.models import Publishing, Revision, Router, Row
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.jobs.models import Job
 
@@ -45,6 +45,8 @@ READ = [
     "/hosts/local/backends/",
     "/config/",
     "/config/local/",
+    "/router/",
+    "/router/local/",
     "/config/local/review/",
     "/config/local/revisions/",
     "/config/local/{revision}/diff/{revision}/",
@@ -110,6 +112,8 @@ CHANGE = {
     "/config/local/{revision}/refuse/": (OPERATOR, {}),
     "/config/local/{revision}/rollback/": (OPERATOR, {}),
     "/config/local/unpin/": (OPERATOR, {}),
+    "/router/local/": (ADMIN, {"version": "0", "url": "http://127.0.0.1:8080"}),
+    "/router/local/action/": (OPERATOR, {"action": "unload", "model": "*"}),
     "/config/local/policy/": (ADMIN, {"policy": "auto"}),
     "/jobs/{job}/retry/": (OPERATOR, {}),
     "/jobs/{job}/cancel/": (OPERATOR, {}),
@@ -176,6 +180,8 @@ def prepare(path):
         Publishing.objects.create(host=Host.objects.get(), policy="approval")
     if path.endswith("/refuse/"):
         Revision.objects.update(state="awaiting")
+    if path.startswith("/router/local/action"):
+        Router.objects.create(host=Host.objects.get(slug="local"), url="http://127.0.0.1:8080")
     if path.endswith("/rollback/"):
         Revision.objects.update(written_at=timezone.now())
 
