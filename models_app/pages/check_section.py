@@ -67,28 +67,35 @@ class CheckSection:
     """Everything that `components/_check.html` prints. `missing` is why nothing can be asked, "" when it can."""
 
     url: str
+    plan_url: str
     look_url: str
     settings_url: str
     polls: bool
     missing: str
     looking: bool
     result: CheckResult | None
+    replanned: bool
+    """The plan is another one since the check, because of what that has shown."""
     job: JobLine | None
     may_operate: bool
 
 
-def check_section(checks: PlanChecks, *, url: str, look_url: str, settings_url: str, may_operate: bool) -> CheckSection:
+def check_section(
+    checks: PlanChecks, *, url: str, plan_url: str, look_url: str, settings_url: str, may_operate: bool
+) -> CheckSection:
     """The section of one plan."""
     seen, job = checks.shown, checks.job
     running = job is not None and not job.is_finished
     return CheckSection(
         url=url,
+        plan_url=plan_url,
         look_url=look_url,
         settings_url=settings_url,
         polls=running or checks.is_looking,
         missing=_missing(checks),
         looking=checks.is_looking,
         result=_result(checks, seen) if seen else None,
+        replanned=seen is not None and "?" not in plan_url and _has_replanned(checks, seen),
         job=_job_line(job, seen) if job else None,
         may_operate=may_operate,
     )
@@ -137,6 +144,12 @@ def _stale(checks: PlanChecks, seen: Verification) -> str:
     if seen.version != product_version():
         return "Made with the figures of another version of this product."
     return "Made for another launch than the one planned here."
+
+
+def _has_replanned(checks: PlanChecks, seen: Verification) -> bool:
+    """Whether the newest check has changed the very plan that it was about."""
+    is_newest = checks.job is not None and seen.job_id == checks.job.pk
+    return is_newest and checks.current is None and checks.keeps_extra_free and bool(_kept_free(checks, seen))
 
 
 def _kept_free(checks: PlanChecks, seen: Verification) -> str:

@@ -29,6 +29,7 @@ def check_of(request: Request, row: Row, preview: Preview, query: str = "") -> C
     return check_section(
         checks,
         url=reverse("models:model-check", args=[row.pk]) + asked,
+        plan_url=reverse("models:model-show", args=[row.pk]) + asked,
         look_url=reverse("models:checker-look", args=[row.pk]) + asked,
         settings_url=reverse("models:host-checks", args=[row.host.slug]),
         may_operate=may(request.user, Level.OPERATE),

@@ -125,6 +125,8 @@ def test_what_it_holds_beyond_is_a_term_and_said(as_role, model, found, server, 
         rf"Kept free: llama\.cpp measured 21\d MiB \(on a device\) more than projected on build {BUILD[:5]}", page
     )
     assert "Measured extra , how?" in page
+    Row.objects.filter(pk=model.pk).update(size_bytes=1)
+    assert "The plan was made anew with what this check has shown" in _text(client.get(f"/models/{model.pk}/"))
     answer = client.post("/hosts/local/settings/checks/", {"version": 0})
     assert answer.status_code == 302
     page = _text(client.get(f"/models/{model.pk}/"))
