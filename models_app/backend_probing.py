@@ -54,7 +54,7 @@ class Prober:
 
     def _looked_at(self, path: str) -> tuple[str, os.stat_result]:
         real = os.path.realpath(path)
-        if not os.path.isabs(path) or not any(_inside(real, os.path.realpath(root)) for root in self.permitted):
+        if not os.path.isabs(path) or not is_permitted(path, self.permitted):
             raise _Unusable("it lies outside the folders from which this host runs backends (QM_BACKEND_ROOTS)")
         try:
             status = os.stat(real)
@@ -112,6 +112,12 @@ class Prober:
 
 class _Unusable(Exception):
     """Why nothing can be learned of a program, in words."""
+
+
+def is_permitted(path: str, roots: Iterable[str]) -> bool:
+    """Does a file lie in one of these folders, links resolved?"""
+    real = os.path.realpath(path)
+    return any(_inside(real, os.path.realpath(root)) for root in roots)
 
 
 def _inside(path: str, root: str) -> bool:

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpus_app.core.probes.program import ProgramRun, run_program
-from models_app import backend_probing, browsing, checking, folder_events, routing, scanning, target_file, watching
+from models_app import (
+    backend_probing,
+    browsing,
+    checking,
+    folder_events,
+    routing,
+    scanning,
+    target_file,
+    trial,
+    watching,
+)
 from models_app.core.discovery.roots import Root
 from models_app.core.readers.cache import HeaderCache
 from quartermaster_site import env
@@ -94,6 +104,12 @@ def probe_backends(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
         report.warnings += bool(answer["problem"])
         found.append({"number": number, "path": path, **answer})
     return {"programs": found}
+
+
+@host_task("models_app.host_tasks.test_launch")
+def test_launch(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Start a command once, ask it something, stop it."""
+    return trial.try_launch(report, inputs, environment=env.program_environment(), permitted=env.backend_roots())
 
 
 @host_task("models_app.host_tasks.write_config")

@@ -13,6 +13,7 @@ from models_app.services.backend_probes import store_probes
 from models_app.services.checks import check_inputs
 from models_app.services.routers import forget_key, note_action
 from models_app.services.scanning import scan_inputs
+from models_app.services.trials import trial_result
 from models_app.services.writing import note_failed, note_written
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.jobs import untrusted
@@ -57,6 +58,13 @@ class BackendReceiver(Receiver):
     def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
         """What programs said of themselves; of a job that was stopped nothing is known."""
         return {} if partial else store_probes(job=job, data=data)
+
+
+class TrialReceiver(Receiver):
+    """A test launch; one that was stopped says nothing."""
+
+    def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
+        return {} if partial else trial_result(data)
 
 
 class PublishReceiver(Receiver):

@@ -59,6 +59,14 @@ KINDS: tuple[Kind, ...] = (
         True,
         "models_app.receivers.CheckReceiver",
     ),
+    Kind(
+        "test_launch",
+        "Test launch",
+        "models_app.host_tasks.test_launch",
+        True,
+        "models_app.receivers.TrialReceiver",
+        repeatable=False,
+    ),
     Kind("plan_host", "Plan host", "models_app.tasks.plan_host", False, unit="models"),
     Kind(
         "publish",

@@ -26,10 +26,15 @@ print("\\n".join(sorted(name for name in app.tasks if not name.startswith("celer
 """
 TASKS = [
     "gpus_app.host_tasks.probe_devices",
+    "models_app.host_tasks.ask_router",
     "models_app.host_tasks.browse_folder",
+    "models_app.host_tasks.find_checker",
     "models_app.host_tasks.look_at_folders",
+    "models_app.host_tasks.look_at_router",
     "models_app.host_tasks.probe_backends",
     "models_app.host_tasks.scan_folders",
+    "models_app.host_tasks.test_launch",
+    "models_app.host_tasks.verify_memory",
     "models_app.host_tasks.write_config",
     "quartermaster_site.jobs.host_tasks.leave_cancel_mark",
 ]
