@@ -14,6 +14,7 @@ from models_app.services.checks import check_inputs
 from models_app.services.routers import forget_key, note_action
 from models_app.services.scanning import scan_inputs
 from models_app.services.trials import trial_result
+from models_app.services.target_looks import look_after
 from models_app.services.writing import note_failed, note_written
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.jobs import untrusted
@@ -86,6 +87,7 @@ class PublishReceiver(Receiver):
     def failed(self, job: Job) -> None:
         forget_key(job)
         note_failed(job=job, reason=job.error or "cancelled before anything was written")
+        transaction.on_commit(lambda: look_after(job))
 
 
 class RouterReceiver(Receiver):

@@ -18,6 +18,7 @@ from models_app.core.export.target import replace_file
 
 MAX_BYTES = 16 << 20
 KEEP_BACKUPS = 5
+_UNFINISHED = ".tmp"
 _CANNOT_RENAME = (errno.EBUSY, errno.EXDEV, errno.EPERM, errno.ETXTBSY)
 
 
@@ -65,13 +66,32 @@ def write_target(path: str, text: str, *, sha256: str, expected_sha256: str, ado
     target = Path(os.path.realpath(path))
     _check_folder(target.parent)
     current = _current(target)
+    if current == data:  # a write that was cut off behind the rename, or nothing to do
+        return Written(str(target), sha256, "", in_place=False)
     if current is not None:
         _check_ours(target, current, expected_sha256, adopt)
-        if current == data:
-            return Written(str(target), sha256, "", in_place=False)
+    _sweep(target)
     backup = _back_up(target) if current is not None else ""
     in_place = _replace(target, data, current)
     return Written(str(target), sha256, backup, in_place)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What lies at a path. `sha256` is "" for nothing; `problem` says why it cannot be read."""
+
+    sha256: str = ""
+    size_bytes: int = 0
+    problem: str = ""
+
+
+def look(path: str) -> Seen:
+    """Whose bytes these are can be told by their hash."""
+    try:
+        data = _current(Path(os.path.realpath(path)))
+    except TargetRefused as error:
+        return Seen(problem=str(error))
+    return Seen() if data is None else Seen(hashlib.sha256(data).hexdigest(), len(data))
 
 
 def _check_folder(folder: Path) -> None:
@@ -106,16 +126,26 @@ def _check_ours(target: Path, current: bytes, expected_sha256: str, adopt: bool)
         raise Drift(f"{target} was changed since it was written (its header says revision {stamp.revision}).")
 
 
+def _sweep(target: Path) -> None:
+    """Take away what a write left that was killed. There is one write at a time for a file."""
+    with contextlib.suppress(OSError):
+        for entry in target.parent.iterdir():
+            if entry.name.startswith(f".{target.name}.") and entry.name.endswith(_UNFINISHED):
+                entry.unlink(missing_ok=True)
+
+
 def _back_up(target: Path) -> str:
     """Copy the old file beside itself under the next number; the newest five stay."""
     pattern = re.compile(re.escape(target.name) + r"\.bak-([0-9]{1,9})")
     numbers = sorted(int(found[1]) for entry in target.parent.iterdir() if (found := pattern.fullmatch(entry.name)))
     backup = target.with_name(f"{target.name}.bak-{(numbers[-1] if numbers else 0) + 1}")
+    unfinished = target.with_name(f".{target.name}.bak{_UNFINISHED}")  # half a backup would look like a whole one
     try:
-        shutil.copy2(target, backup)
+        shutil.copy2(target, unfinished)
+        os.rename(unfinished, backup)
     except OSError as error:
-        with contextlib.suppress(OSError):  # half a backup looks like a whole one
-            backup.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
         raise TargetRefused(f"{backup} cannot be written: {error.strerror or error}.") from error
     for number in numbers[: max(len(numbers) + 1 - KEEP_BACKUPS, 0)]:
         target.with_name(f"{target.name}.bak-{number}").unlink(missing_ok=True)

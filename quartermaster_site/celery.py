@@ -11,7 +11,12 @@ from kombu.entity import Exchange, Queue
 from quartermaster_site import broker, env
 from quartermaster_site.jobs.kinds import CONTROL_QUEUE
 
-HOST_MODULES = ("models_app.host_tasks", "gpus_app.host_tasks", "quartermaster_site.jobs.host_tasks")
+HOST_MODULES = (
+    "models_app.host_tasks",
+    "models_app.target_look",
+    "gpus_app.host_tasks",
+    "quartermaster_site.jobs.host_tasks",
+)
 CONTROL_MODULES = ("quartermaster_site.jobs.tasks", "gpus_app.tasks", "models_app.tasks")
 SWEEP_SECONDS = 30.0
 WRITE_SECONDS = 10.0

@@ -137,3 +137,13 @@ def dialect_choices(host: Host) -> list[dict[str, object]]:
 
 def _target_url(host: Host) -> str:
     return reverse("models:config-target", args=[host.slug])
+
+
+def seen_words(seen: tuple[str, Revision | None] | None) -> str:
+    """What lies on the host, as it was last looked at; "" where nobody looked."""
+    if seen is None:
+        return ""
+    sha256, revision = seen
+    if revision is not None:
+        return f"the text of revision {revision.number}, whole"
+    return "a text that Quartermaster did not write" if sha256 else "no file"

@@ -109,3 +109,13 @@ def publishing_of(host: Host) -> Publishing:
     """The host's way to its file; one with the defaults, not stored, where nobody set anything."""
     found = Publishing.objects.filter(host=host).select_related("pinned").first()
     return found or Publishing(host=host)
+
+
+def seen_on_host(host: Host, publishing: Publishing) -> tuple[str, Revision | None] | None:
+    """(hash, the revision with it) of the file as the host last found it at its path; None where it never looked."""
+    if publishing.seen_at is None or publishing.seen_path != host.publish_path:
+        return None
+    if not publishing.seen_sha256:
+        return "", None
+    found = Revision.objects.filter(host=host, sha256=publishing.seen_sha256).defer("text", "summary", "inputs")
+    return publishing.seen_sha256, found.order_by("-number").first()

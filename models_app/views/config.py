@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib import messages
 from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -11,9 +12,10 @@ from gpus_app.models import Host
 from gpus_app.selectors import get_host
 from models_app import selectors
 from models_app.models import Revision, Row
-from models_app.pages.config_page import config_view, dialect_choices
+from models_app.pages.config_page import config_view, dialect_choices, seen_words
 from models_app.pages.shell import remember_host, shell_of
-from models_app.selectors.comparing import publishing_of
+from models_app.selectors.comparing import publishing_of, seen_on_host
+from models_app.services.target_looks import start_look
 from models_app.target_form import TargetForm
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
@@ -50,11 +52,13 @@ def _config_page(
     planning = unfinished_job("plan_host", host)
     last = Job.objects.filter(kind="publish", host=host).select_related("host", "started_by").first()
     refused = selectors.refused_write(host)
+    publishing = publishing_of(host)
     context = {
         "host": host,
         "revision": revision,
         "view": config_view(host, revision),
-        "publishing": publishing_of(host),
+        "publishing": publishing,
+        "seen": seen_words(seen_on_host(host, publishing)),
         "dialects": dialect_choices(host),
         "form": form,
         "planning": planning,
@@ -106,3 +110,12 @@ def config_download(request: Request, slug: str, number: int) -> HttpResponse:
     response = HttpResponse(revision.text, content_type=f"{kind}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
+
+
+@require_POST
+@needs(Level.OPERATE)
+def config_look(request: Request, slug: str) -> HttpResponse:
+    """Have the host say what lies at the path."""
+    start_look(host=get_host(slug), actor=actor_of(request))
+    messages.info(request, "The host is asked what lies there; the answer stands below in a moment.")
+    return go_to(request, reverse("models:config-show", args=[slug]))

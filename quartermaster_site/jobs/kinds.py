@@ -77,6 +77,14 @@ KINDS: tuple[Kind, ...] = (
         repeatable=False,
     ),
     Kind(
+        "look_at_target",
+        "Look at the file",
+        "models_app.target_look.look_at_target",
+        True,
+        "models_app.services.target_looks.LookReceiver",
+        listed=False,
+    ),
+    Kind(
         "router",
         "Router",
         "models_app.host_tasks.ask_router",

@@ -114,6 +114,7 @@ CHANGE = {
     "/config/local/{revision}/refuse/": (OPERATOR, {}),
     "/config/local/{revision}/rollback/": (OPERATOR, {}),
     "/config/local/unpin/": (OPERATOR, {}),
+    "/config/local/look/": (OPERATOR, {}),
     "/router/local/": (ADMIN, {"version": "0", "url": "http://127.0.0.1:8080"}),
     "/router/local/action/": (OPERATOR, {"action": "unload", "model": "*"}),
     "/config/local/policy/": (ADMIN, {"policy": "auto"}),

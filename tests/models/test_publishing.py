@@ -17,6 +17,7 @@ from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.errors import EditConflict, NotAllowed, Refused
 from quartermaster_site.jobs.models import Job
+from tests.tiny_models import tiny_gguf
 
 
 @pytest.fixture
@@ -150,6 +151,7 @@ def test_there_is_no_way_back_to_what_never_was(target, new_text, do, actor):
 def drop_most(folder, scan):
     for name in ("alpha-1b-Q4_0.gguf", "alpha-1b-Q8_0.gguf", "beta-2b-Q4_0.gguf"):
         (folder / name).unlink()
+    tiny_gguf(folder / "gamma-1b-Q4_0.gguf", name="Gamma 1B")  # an empty folder is taken for a drive that is away
     scan()
     return newest()
 
