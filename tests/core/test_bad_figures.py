@@ -44,6 +44,29 @@ def assert_sound(plan):
         assert plan.reasons[0].kind == "cannot-judge"
 
 
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"head_count": 0, "key_length": 0}, "head counts or head lengths are missing"),
+        ({"head_count_kv": 0}, "no block has a key-value head"),
+        ({"head_count_kv": 2**32 - 1}, "a head count is absurd"),
+        ({"head_count": 2**32 - 1}, "head counts or head lengths are missing"),
+        ({"expert_count": 2**32 - 1}, "expert_count is absurd"),
+        ({"embedding_length": 2**32 - 1}, "embedding_length is missing or absurd"),
+        ({"block_count": 2**32 - 1}, "block_count is 4294967295"),
+        ({"extra": {"feed_forward_length": 2**32 - 1}}, "feed_forward_length is absurd"),
+    ],
+)
+def test_headers(zoo_header, keys, said):
+    header = replace(zoo_header("qwen3-8b-q4_k_m"), **keys)
+    found = plan_row(
+        row_of("/m.gguf", header), header, settings=Settings(), override=None, budget=BUDGETS["two cards"]
+    )[0]
+    assert found.verdict == "unknown"
+    assert said in found.reasons[0].text
+    assert_sound(found)
+
+
 @pytest.mark.parametrize("where", BUDGETS)
 @pytest.mark.parametrize("value", ABSURD)
 @pytest.mark.parametrize("key", ["vram_overhead_gb", "compute_buf_factor", "vision_overhead_gb", "target_vram_gb"])

@@ -178,7 +178,7 @@ class TestAnswer:
         code, out, _err = run("plan", path, "--vram", 8, "--ram", 8)
         assert code == 0
         assert out.splitlines()[0] == f"{path}: cannot judge"
-        assert "no usable number of blocks" in out
+        assert "in the header, block_count is 1000000000" in out
         assert "Total" not in out
 
 

@@ -18,6 +18,8 @@ from models_app.core.units import GIB
 MAX_BLOCKS = 1024
 """llama.cpp loads 512; a header that says more than this is broken."""
 MAX_WIDTH = 1 << 24
+MAX_EXPERTS = 1 << 12
+"""llama.cpp loads 512."""
 FLAT_COMPUTE_BYTES = int(0.17 * GIB)
 """Compute buffer of a model without dimensions (sizing.md 6.2)."""
 
@@ -61,6 +63,7 @@ def coarse_table(header: Header, missing: str) -> ModelTable:
         nextn_bytes=nextn,
         file_size_bytes=header.file_size_bytes,
         least_compute_bytes=0 if embedding and model.vocabulary else FLAT_COMPUTE_BYTES,
+        missing=missing,
     )
 
 

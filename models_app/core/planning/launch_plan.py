@@ -99,7 +99,7 @@ def baked_head(header: Header, table: ModelTable, wishes: Wishes) -> BakedHead |
 
 def _verdict(table: ModelTable, planned: PlannedLaunch) -> str:
     answer, budget = planned.answer, planned.wishes.budget
-    if table.blocks == 0 or table.file_size_bytes == 0 or planned.wishes.unjudged:
+    if table.missing or table.file_size_bytes == 0 or planned.wishes.unjudged:
         return UNKNOWN
     over_device = any(held > most for held, most in zip(planned.device_bytes, budget.device_bytes, strict=True))
     if not answer.fits or over_device or 0 < budget.ram_bytes < planned.est_ram_bytes:

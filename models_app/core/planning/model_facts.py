@@ -84,6 +84,8 @@ class ModelTable:
     """Beside a compressed cache, the queries too come out of a narrow row."""
     least_compute_bytes: int = 0
     """Flat compute buffer of a device, where the model's dimensions are not known."""
+    missing: str = ""
+    """What the header lacks, in words: no plan of such a model can be judged. "" for every engine but `classic`."""
 
     @property
     def is_moe(self) -> bool:

@@ -26,7 +26,7 @@ def unjudged(table: ModelTable, planned: PlannedLaunch) -> str:
     """What keeps a launch with the verdict `unknown` from being judged."""
     if planned.wishes.unjudged:
         return planned.wishes.unjudged
-    return "the header names no usable number of blocks" if table.file_size_bytes else "the file is empty"
+    return f"in the header, {table.missing}" if table.file_size_bytes and table.missing else "the file is empty"
 
 
 def _window(table: ModelTable, planned: PlannedLaunch) -> Reason:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from models_app.core.catalog import Header
 from models_app.core.planning.architectures import ARCHITECTURES
 from models_app.core.planning.block_caches import block_caches, sliding_window
-from models_app.core.planning.coarse import MAX_BLOCKS, MAX_WIDTH, coarse_table
+from models_app.core.planning.coarse import MAX_BLOCKS, MAX_EXPERTS, MAX_WIDTH, coarse_table
 from models_app.core.planning.drafters import MTP, rollback_snapshots
 from models_app.core.planning.model_facts import ModelTable, Sums, block_sums, running, trunk_weights
 from models_app.core.planning.model_keys import ModelKeys
@@ -71,6 +71,18 @@ def missing_facts(header: Header) -> str:
     widths = (header.head_count, header.key_length, header.value_length)
     if not all(0 < width <= MAX_WIDTH for width in widths):
         return "the head counts or head lengths are missing"
+    return _absurd(model) or ("" if any(map(model.kv_heads, range(model.trunk))) else "no block has a key-value head")
+
+
+def _absurd(model: ModelKeys) -> str:
+    """The first count that no model has: figures made from it would be made up."""
+    header, blocks = model.header, range(model.trunk)
+    if max(header.head_count, *map(model.kv_heads, blocks)) * max(header.key_length, header.value_length) > MAX_WIDTH:
+        return "a head count is absurd"
+    if max(map(model.feed_forward, blocks)) > MAX_WIDTH or model.number("expert_feed_forward_length") > MAX_WIDTH:
+        return "feed_forward_length is absurd"
+    if max(header.expert_count, header.expert_used) > MAX_EXPERTS:
+        return "expert_count is absurd"
     return ""
 
 
