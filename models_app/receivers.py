@@ -17,6 +17,7 @@ from models_app.services.trials import trial_result
 from models_app.services.target_looks import look_after
 from models_app.services.writing import note_failed, note_written
 from quartermaster_site.access.audit import Actor
+from quartermaster_site.errors import Refused
 from quartermaster_site.jobs import untrusted
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.jobs.receiving import Receiver
@@ -117,9 +118,13 @@ class CheckReceiver(Receiver):
         return {} if partial else check_results.store_check(job=job, data=data)
 
     def inputs_again(self, job: Job) -> dict[str, Any]:
-        """The launch that the model has now: it may have been planned anew since."""
+        """The launch that the model has now, which may be another; the old one where that cannot be checked."""
         row = Row.objects.filter(pk=int(job.object_id or 0)).select_related("host").first()
-        return check_inputs(row, preview_plan(row=row)) if row else job.inputs
+        try:
+            return check_inputs(row, preview_plan(row=row)) if row else job.inputs
+        except Refused:
+            inputs: dict[str, Any] = job.inputs
+            return inputs
 
 
 def _entry(value: Any) -> dict[str, Any]:

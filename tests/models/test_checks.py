@@ -20,6 +20,7 @@ from quartermaster_site.access.audit import Actor
 from quartermaster_site.errors import EditConflict, NotAllowed, Refused
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.jobs.services import retry_job
+from quartermaster_site.jobs.sweeping import sweep
 from tests.fit_params import CASES
 from tests.llama_stand_in import BUILD, llama_folder
 from tests.zoo import zoo
@@ -268,6 +269,16 @@ def test_again_asks_about_the_launch_of_now(check, row, server, operator, django
         retry_job(job=job, actor=operator)
     assert plan_checks(get_row(row.pk), _plan(row)).current is not None
     assert "256" in (server.parent / "asked").read_text().split("\n")
+
+
+def test_a_lost_check_of_a_model_that_cannot_be_checked_any_more(row, operator):
+    job = start_check(row=row, actor=operator).job
+    Row.objects.update(model_class="embedding", found={**row.found, "model_class": "embedding"})
+    Job.objects.update(state="running", heartbeat_at=timezone.now() - timedelta(hours=1))
+    sweep()
+    job.refresh_from_db()
+    assert job.state == "lost"
+    assert job.retries.get().inputs == job.inputs
 
 
 class TestPrograms:
