@@ -55,7 +55,7 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
     )
     report.progress("Storing", 0, len(rows), unit="models")
     inputs = inputs_of(host, facts, rows, last_change)
-    details = details_of(host.publish_dialect, generated.text, generated.report.entries, inputs)
+    details = details_of(generated, inputs)
     plans, renamed = _stored_plans(rows, planner, generated)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=host.pk)

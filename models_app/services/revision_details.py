@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from django.db.models import Max
 
@@ -12,7 +11,8 @@ from gpus_app.models import Host, HostSetting
 from models_app import convert
 from models_app.core.errors import ExportError
 from models_app.core.export.revisions.causes import Inputs, Section
-from models_app.core.export.revisions.outline import outline_of
+from models_app.core.export.revisions.outline import outline_of_document
+from models_app.core.generate import Generated
 from models_app.models import Change, Revision, RevisionDetails, Row
 from models_app.services.planning import HostFacts
 from quartermaster_site.version import product_version
@@ -48,10 +48,10 @@ def _sections(host: Host) -> dict[str, Section]:
     }
 
 
-def details_of(dialect: str, text: str, entries: Iterable[dict[str, Any]], inputs: Inputs) -> RevisionDetails:
+def details_of(generated: Generated, inputs: Inputs) -> RevisionDetails:
     """The row of a text, not stored yet. A text that its router could not read has an empty outline."""
     try:
-        outline = outline_of(dialect, text, entries).as_json()
+        outline = outline_of_document(generated.document, generated.text, generated.report.entries).as_json()
     except ExportError:
         outline = {}
     return RevisionDetails(outline=outline, inputs=asdict(inputs))

@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from gpus_app.services import request_plan, save_memory_settings
+from models_app.core.export.revisions.outline import outline_from_json, outline_of
 from models_app.core.export.stamp import read_stamp
 from models_app.models import Publishing, Revision, RevisionDetails, Root
 from models_app.selectors.comparing import compare_revisions, live_revision, publishing_of
@@ -72,6 +73,18 @@ def test_a_text_keeps_what_it_was_made_from(scanned, new_text, host):
     [cause] = found.causes.host
     assert (cause.name, cause.before, cause.after, cause.by) == ("ttlSec", None, 5, "admin")
     assert found.effect.stops == "all"
+
+
+@pytest.mark.parametrize("dialect", ["llama-swap", "quartermaster", "llama-server"])
+def test_what_is_kept_is_what_the_text_says(scanned, do, host, dialect):
+    host.publish_dialect = dialect
+    host.save()
+    do(request_plan, host=host, actor=Actor())
+    revision = newest()
+    assert revision.dialect == dialect
+    expected = outline_of(dialect, revision.text, revision.summary["entries"])
+    assert len(expected.models) == 3
+    assert outline_from_json(revision.details.outline) == expected
 
 
 def test_a_text_without_details_is_compared_by_itself(scanned, new_text):

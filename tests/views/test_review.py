@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
@@ -274,3 +275,27 @@ def test_two_hundred_models_are_shown_first(scanned: Host, viewer: Client) -> No
     assert html.count('class="q-model"') == 200
     assert "Show all 250" in html
     assert viewer.get("/config/local/review/?all=1").content.decode().count('class="q-model"') == 250
+
+
+def test_a_thousand_models_with_four_profiles_are_reviewed_within_a_second(scanned: Host, viewer: Client) -> None:
+    """A text of some 5 MB on both sides, every model changed."""
+    flags = {f"--flag-{n}": f"value-{n}-of-some-length" for n in range(30)}
+    command = "\n".join(f"      {name} {value}" for name, value in flags.items())
+    ids = [f"model-{n}-{k}" for n in range(1000) for k in range(4)]
+    for number in (2, 3):
+        text, models = "# a\n# b\n# c\n# d\nmodels:\n", {}
+        for n, name in enumerate(ids):
+            text += f'  "{name}":\n    cmd: >\n      llama-server -m /{name}.gguf\n      -c {n * number}\n{command}\n'
+            models[name] = {"flags": {"model": f"/{name}.gguf", "ctx-size": str(n * number), **flags}}
+        assert len(text) > 5_000_000
+        revision = Revision.objects.create(
+            host=scanned, number=number, dialect="llama-swap", text=text, sha256=str(number), body_sha256=str(number)
+        )
+        RevisionDetails.objects.create(revision=revision, outline={"models": models, "top": {}})
+    viewer.get("/config/local/1/diff/1/")
+    for tab in ("", "?tab=text"):
+        began = time.process_time()
+        html = viewer.get(f"/config/local/2/diff/3/{tab}").content.decode()
+        took = time.process_time() - began
+        assert "3,999 models changed" in html
+        assert took < 1, f"{tab}: {took:.2f} s"

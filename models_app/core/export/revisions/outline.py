@@ -14,6 +14,7 @@ from typing import Any
 
 from models_app.core.errors import ExportError, LaunchError
 from models_app.core.export import load, presets
+from models_app.core.export.document import Document, structure
 from models_app.core.export.presets import reading
 from models_app.core.export.presets.grammar import PresetSyntaxError
 from models_app.core.export.presets.options import option_of_flag
@@ -98,14 +99,23 @@ def _of_presets(text: str, known: Mapping[str, Mapping[str, Any]]) -> Outline:
     return Outline(models)
 
 
+def outline_of_document(document: Document, text: str, entries: Iterable[Mapping[str, Any]] = ()) -> Outline:
+    """The same for a file that was rendered just now: its structure is known, so a large text need not be parsed."""
+    if document.dialect == presets.SLUG:
+        return outline_of(document.dialect, text, entries)
+    return _of_config(structure(document), {str(item.get("id")): item for item in entries})
+
+
 def _of_yaml(text: str, known: Mapping[str, Mapping[str, Any]]) -> Outline:
     config = load.load(text).value
-    if not isinstance(config, dict):
-        return Outline()
+    return _of_config(config, known) if isinstance(config, dict) else Outline()
+
+
+def _of_config(config: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> Outline:
     given = config.get("models")
     models = {
-        name: _model(fields if isinstance(fields, dict) else {}, known.get(name, {}))
-        for name, fields in (given.items() if isinstance(given, dict) else ())
+        name: _model(fields if isinstance(fields, Mapping) else {}, known.get(name, {}))
+        for name, fields in (given.items() if isinstance(given, Mapping) else ())
     }
     return Outline(models, flattened({key: value for key, value in config.items() if key != "models"}))
 
@@ -184,10 +194,10 @@ def flattened(fields: Mapping[str, Any], prefix: str = "", depth: int = 0) -> di
     found: dict[str, Value] = {}
     for key, value in fields.items():
         name = f"{prefix}{key}"
-        if isinstance(value, list) and not any(isinstance(item, dict | list) for item in value):
+        if isinstance(value, list | tuple) and not any(isinstance(item, Mapping | list | tuple) for item in value):
             found[name] = [_text(item) for item in value]
-        elif isinstance(value, dict | list) and depth < MAX_DEPTH:
-            inner = value if isinstance(value, dict) else {str(n): item for n, item in enumerate(value, 1)}
+        elif isinstance(value, Mapping | list | tuple) and depth < MAX_DEPTH:
+            inner = value if isinstance(value, Mapping) else {str(n): item for n, item in enumerate(value, 1)}
             found |= flattened(inner, f"{name}.", depth + 1)
         else:
             found[name] = _text(value)
