@@ -126,6 +126,11 @@ class ModelList:
         return f"{reverse('models:model-list')}{self.filter.query(page=1, **changes)}"
 
     @property
+    def bulk_url(self) -> str:
+        """The bulk edit of everything that the filter leaves."""
+        return f"{reverse('models:model-bulk')}{self.filter.query(page=1, picks=frozenset())}&all=1".replace("?&", "?")
+
+    @property
     def pages(self) -> list[ListLink]:
         """Previous and next, where there are any."""
         address = reverse("models:model-list")

@@ -60,6 +60,8 @@ class ModelItem:
     """A model as a table row. `heading` is filled on the first one of a family."""
 
     slug: str
+    pk: int
+    """Of the quant that is shown."""
     name: str
     served_id: str
     url: str
@@ -105,6 +107,7 @@ def model_item(
     bar = mini_bar(sized.est_vram_bytes, scale.capacity_bytes, scale.budget_bytes) if sized else None
     return ModelItem(
         slug=str(group.rows[0].pk),
+        pk=shown.pk,
         name=shown.base_id,
         served_id=shown.served_id,
         url=reverse("models:model-show", args=[shown.pk]),

@@ -136,9 +136,9 @@ def group_of(row: Row) -> ModelGroup:
 
 def model_list(wanted: ModelFilter) -> ModelPage:
     """The page of the list that the filter names."""
-    everything = _filtered(replace(wanted, cat=""))
+    everything = filtered(replace(wanted, cat=""))
     categories = dict(everything.order_by().values_list("category").annotate(Count("id")))
-    order = ordered_groups(_filtered(wanted), sort=wanted.sort, families=wanted.families, picks=wanted.picks)
+    order = ordered_groups(filtered(wanted), sort=wanted.sort, families=wanted.families, picks=wanted.picks)
     pages = max(-(-len(order) // PAGE_SIZE), 1)
     start = (min(wanted.page, pages) - 1) * PAGE_SIZE
     row_total = sum(map(len, order))
@@ -153,7 +153,7 @@ def model_list(wanted: ModelFilter) -> ModelPage:
     )
 
 
-def _filtered(wanted: ModelFilter) -> QuerySet[Row]:
+def filtered(wanted: ModelFilter) -> QuerySet[Row]:
     rows = Row.objects.all()
     for word in wanted.q.split()[:8]:
         names = ("served_id", "file_name", "path", "publisher", "quant", "architecture")

@@ -21,8 +21,8 @@ from models_app.core.fields import OVERRIDE_FIELDS
 from models_app.core.fields.groups import ARGUMENT_KEYS
 from models_app.core.launch.backends import engine_of
 from models_app.core.launch.ownership import custom_text
-from models_app.core.plans.chosen import without_chosen
-from models_app.core.settings import Override, override_from_mapping
+from models_app.core.plans.chosen import Planned, without_chosen
+from models_app.core.settings import Override, Settings, override_from_mapping
 from models_app.core.state.editor import editor_save
 from models_app.core.state.values import field_problem
 from models_app.models import Change, Row
@@ -80,25 +80,57 @@ def save_override(
         Host.objects.select_for_update().get(pk=row.host_id)
         facts = host_facts(row.host, row.path)
         current = pinned(row, facts)
-        before = current.fields
-        touched = changed_keys(before, values)
-        if not touched:  # the same form sent twice, or somebody else saved the very same
-            return current.own
-        if version < 0 or conflicts(before, state_at(row, before, version), values.keys()):
-            check_version(current.own, version, before)
-        if touched.intersection(ARGUMENT_KEYS):
-            require_arguments(actor.user)
-            after = edited(row, current.override, values, None)
-            check_arguments(row.host, custom_text(after), engine_of(facts.settings, after, row.model_class))
-        fields = _shortest(row, current, values, touched, facts)
-        if fields == before:
-            return current.own
-        own = own_override(row, current)
-        own.fields, own.version = fields, own.version + 1
-        own.changed_by, own.changed_at = actor.user, timezone.now()
-        own.save()
-        note_change(row=row, actor=actor, action=action, before=before, after=fields, version=own.version)
-        request_plan(host=row.host, actor=actor)
+        known = current.version
+        header = convert.header_lookup(row.host, [row.path])(row.path)
+        planning = Planning(
+            facts.settings,
+            lambda override: preview_plan(row=row, override=override, facts=facts).plans,
+            header.is_moe if header else None,
+        )
+        own = store_override(row, current, values, planning, version=version, actor=actor, action=action)
+        if own is not None and own.version > known:
+            request_plan(host=row.host, actor=actor)
+    return own
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """What a save asks the planner about one row."""
+
+    settings: Settings
+    plans: Planned
+    is_moe: bool | None
+
+
+def store_override(
+    row: Row,
+    current: Pinned,
+    values: Mapping[str, Any],
+    planning: Planning,
+    *,
+    version: int,
+    actor: Actor,
+    action: str = "save",
+) -> StoredOverride | None:
+    """The part of a save that concerns one row: inside a transaction that holds its host, with checked values."""
+    before = current.fields
+    touched = changed_keys(before, values)
+    if not touched:  # the same form sent twice, or somebody else saved the very same
+        return current.own
+    if version < 0 or (version != current.version and conflicts(before, state_at(row, before, version), values.keys())):
+        check_version(current.own, version, before)
+    if touched.intersection(ARGUMENT_KEYS):
+        require_arguments(actor.user)
+        after = edited(row, current.override, values, planning.is_moe)
+        check_arguments(row.host, custom_text(after), engine_of(planning.settings, after, row.model_class))
+    fields = _shortest(row, current, values, touched, planning)
+    if fields == before:
+        return current.own
+    own = own_override(row, current)
+    own.fields, own.version = fields, own.version + 1
+    own.changed_by, own.changed_at = actor.user, timezone.now()
+    own.save()
+    note_change(row=row, actor=actor, action=action, before=before, after=fields, version=own.version)
     return own
 
 
@@ -115,18 +147,11 @@ def restore_override(*, row: Row, change: Change, version: int, actor: Actor) ->
 
 
 def _shortest(
-    row: Row, current: Pinned, values: Mapping[str, Any], touched: Collection[str], facts: HostFacts
+    row: Row, current: Pinned, values: Mapping[str, Any], touched: Collection[str], planning: Planning
 ) -> dict[str, Any]:
     """The fields to store: of those that this save touches, none that the planner would choose anyway."""
-    automatic = preview_plan(row=row, override=current.override, facts=facts)
-    is_moe = automatic.header.is_moe if automatic.header else None
-    after = without_chosen(
-        edited(row, current.override, values, is_moe),
-        touched,
-        lambda override: preview_plan(row=row, override=override, facts=facts).plans,
-        facts.settings,
-    )
-    return convert.override_fields(after)
+    after = edited(row, current.override, values, planning.is_moe)
+    return convert.override_fields(without_chosen(after, touched, planning.plans, planning.settings))
 
 
 def own_override(row: Row, current: Pinned) -> StoredOverride:

@@ -31,6 +31,7 @@ def model_list(request: Request) -> HttpResponse:
         "filters": wanted,
         "states": selectors.STATES.items(),
         "hosts": hosts,
+        "may_edit": may(request.user, Level.EDIT),
     }
     host = next((item for item in hosts if item.slug == wanted.host), hosts[0] if len(hosts) == 1 else None)
     if host is not None and may(request.user, Level.OPERATE):
@@ -65,4 +66,4 @@ def model_row(request: Request, pk: int) -> HttpResponse:
     wanted = selectors.ModelFilter.from_query(request.GET)
     host = next(host for host in shell_of(request).hosts if host.pk == row.host_id)
     item = model_item(selectors.group_of(row), HostScale.of(host), wanted, show_host=len(shell_of(request).hosts) > 1)
-    return page(request, "models/model_list.html#row", {"item": item})
+    return page(request, "models/model_list.html#row", {"item": item, "may_edit": may(request.user, Level.EDIT)})
