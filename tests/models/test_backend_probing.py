@@ -282,6 +282,7 @@ def test_a_report_about_a_path_that_was_changed_meanwhile_is_dropped(host, actor
 
 
 @pytest.mark.llama
+@pytest.mark.xdist_group("llama")
 def test_a_real_llama_server(prober, tmp_path):
     server = os.path.join(os.environ["QM_LLAMA_BIN"], "llama-server")
     facts = prober(permitted="/").probe(server)

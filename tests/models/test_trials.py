@@ -201,6 +201,7 @@ def test_the_page_shows_the_outcome(planned, host, actor, client, monkeypatch):
 
 
 @pytest.mark.llama
+@pytest.mark.xdist_group("llama")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["qwen3", "nomic"])
 def test_a_real_llama_server(planned, host, actor, name, django_capture_on_commit_callbacks):
