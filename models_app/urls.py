@@ -96,6 +96,7 @@ pages = [
     path("config/<slug:slug>/target/", config.config_target, name="config-target"),
     path("config/<slug:slug>/<int:number>/download/", config.config_download, name="config-download"),
     path("config/<slug:slug>/look/", config.config_look, name="config-look"),
+    path("config/<slug:slug>/adopt/", config.config_adopt, name="config-adopt"),
     path("config/<slug:slug>/review/", review.config_review, name="config-review"),
     path("config/<slug:slug>/revisions/", revisions.config_history, name="config-history"),
     path("config/<slug:slug>/unpin/", revisions.config_unpin, name="config-unpin"),

@@ -10,7 +10,7 @@ from django.utils import timezone
 from gpus_app.models import Host
 from models_app.models import Publishing, Revision
 from models_app.services.writing import take_as_written
-from quartermaster_site.access.audit import Actor
+from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import Refused, Unavailable
 from quartermaster_site.jobs import untrusted
@@ -25,6 +25,27 @@ def start_look(*, host: Host, actor: Actor) -> Started:
     if not host.publish_path:
         raise Refused("This host has no target yet: set the path of the router's file first.")
     return _start(host, actor)
+
+
+def adopt_seen(*, host: Host, sha256: str, actor: Actor) -> Revision:
+    """Take the revision whose bytes lie on the host (a backup was put back) as live, and pin the host to it.
+
+    `sha256` is of the file that was shown to the person. Nothing is written.
+    """
+    require(actor.user, Level.OPERATE)
+    with transaction.atomic():
+        host = Host.objects.select_for_update().get(pk=host.pk)
+        row = Publishing.objects.filter(host=host, seen_path=host.publish_path).first()
+        found = _revision_with(host, row.seen_sha256) if row and row.seen_sha256 == sha256 else None
+        if found is None:
+            raise Refused("The file there is another one by now, or none of ours: have the host look again.")
+        if found.sha256 == host.written_sha256:
+            return found
+        take_as_written(found, path=host.publish_path, by=actor.user)
+        pin = {"pinned": found, "pinned_by": actor.name[:150], "pinned_at": timezone.now()}
+        Publishing.objects.filter(host=host).update(**pin)
+        record(actor, "config.adopt", subject=found, host_slug=host.slug)
+    return found
 
 
 def look_after(job: Job) -> None:

@@ -15,7 +15,7 @@ from models_app.models import Revision, Row
 from models_app.pages.config_page import config_view, dialect_choices, seen_words
 from models_app.pages.shell import remember_host, shell_of
 from models_app.selectors.comparing import publishing_of, seen_on_host
-from models_app.services.target_looks import start_look
+from models_app.services.target_looks import adopt_seen, start_look
 from models_app.target_form import TargetForm
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
@@ -53,12 +53,14 @@ def _config_page(
     last = Job.objects.filter(kind="publish", host=host).select_related("host", "started_by").first()
     refused = selectors.refused_write(host)
     publishing = publishing_of(host)
+    seen = seen_on_host(host, publishing)
     context = {
         "host": host,
         "revision": revision,
         "view": config_view(host, revision),
         "publishing": publishing,
-        "seen": seen_words(seen_on_host(host, publishing)),
+        "seen": seen_words(seen),
+        "put_back": seen[1] if seen and seen[1] and seen[0] != host.written_sha256 else None,
         "dialects": dialect_choices(host),
         "form": form,
         "planning": planning,
@@ -119,3 +121,13 @@ def config_look(request: Request, slug: str) -> HttpResponse:
     start_look(host=get_host(slug), actor=actor_of(request))
     messages.info(request, "The host is asked what lies there; the answer stands below in a moment.")
     return go_to(request, reverse("models:config-show", args=[slug]))
+
+
+@require_POST
+@needs(Level.OPERATE)
+def config_adopt(request: Request, slug: str) -> HttpResponse:
+    """What lies on the host is live: one of our texts that somebody put back."""
+    host = get_host(slug)
+    found = adopt_seen(host=host, sha256=request.POST.get("sha256", ""), actor=actor_of(request))
+    messages.success(request, f"Revision {found.number} counts as live; {host} is pinned to it.")
+    return go_to(request, reverse("models:config-history", args=[slug]))

@@ -117,6 +117,7 @@ CHANGE = {
     "/config/local/{revision}/rollback/": (OPERATOR, {}),
     "/config/local/unpin/": (OPERATOR, {}),
     "/config/local/look/": (OPERATOR, {}),
+    "/config/local/adopt/": (OPERATOR, {"sha256": "0" * 64}),
     "/router/local/": (ADMIN, {"version": "0", "url": "http://127.0.0.1:8080"}),
     "/router/local/action/": (OPERATOR, {"action": "unload", "model": "*"}),
     "/config/local/policy/": (ADMIN, {"policy": "auto"}),
@@ -187,6 +188,9 @@ def prepare(path):
         Revision.objects.update(state="awaiting")
     if path.startswith("/router/local/action"):
         Router.objects.create(host=Host.objects.get(slug="local"), url="http://127.0.0.1:8080")
+    if path.endswith("/adopt/") and path.startswith("/config/"):
+        host = Host.objects.get()
+        Publishing.objects.create(host=host, seen_path=host.publish_path, seen_sha256="0" * 64)
     if path.endswith("/rollback/"):
         Revision.objects.update(written_at=timezone.now())
 

@@ -237,6 +237,26 @@ def test_no_rollback_to_a_text_that_never_was_there(target: Path, admin: Client,
     assert "was never on the host" in answer.content.decode()
 
 
+def test_a_backup_that_somebody_put_back_is_adopted(target: Path, admin: Client, post: Any, idle_time: Any) -> None:
+    post(admin, "/config/local/1/write/")
+    old = target.read_text()
+    second = idle_time(7)
+    post(admin, f"/config/local/{second.number}/write/")
+    target.write_text(old)
+    post(admin, "/config/local/look/")
+    html = admin.get("/config/local/").content.decode()
+    assert "the text of revision 1, whole" in html
+    assert "Adopt revision 1 as live" in html
+    assert post(admin, "/config/local/adopt/", sha256=second.sha256).status_code == 422
+    post(admin, "/config/local/adopt/", sha256=Revision.objects.get(number=1).sha256)
+    assert target.read_text() == old
+    assert "pinned to rev 1" in text_of(admin.get("/"))
+    post(admin, "/config/local/1/write/", message="no drift")
+    assert "Adopt" not in admin.get("/config/local/").content.decode()
+    post(admin, f"/config/local/{second.number}/write/", lift="1")
+    assert target.read_text() == second.text
+
+
 def test_a_second_person_approves(target: Path, admin: Client, as_role: Callable[[str], Client], post: Any) -> None:
     post(admin, "/config/local/policy/", policy="approval", was="manual")
     editor, operator = as_role("editor"), as_role("operator")
