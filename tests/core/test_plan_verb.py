@@ -207,7 +207,13 @@ class TestPins:
     def test_all_layers(self, answer):
         found = answer("qwen25-32b-q4_k_m", "--vram", 8, "--ngl", "all", "--ctx", 8192)
         assert (found["placement"]["ngl"], found["verdict"]) == (99, "over")
-        assert any("Needs" in text and "the target is 8.0 GiB" in text for text in found["reasons"])
+        assert any("Needs" in text and "more than the target 8.0 GiB" in text for text in found["reasons"])
+
+    def test_a_hair_too_much_says_by_how_much(self, answer):
+        pins = ("--ctx", 40960, "--ctk", "q8_0", "--ctv", "q8_0", "--n-cpu-moe", 45)
+        found = answer("qwen3-30b-a3b-q4_k_m", "--vram", 5, "--ram", 48, *pins)
+        assert found["verdict"] == "over"
+        assert any("MiB more than the target 5.0 GiB" in text for text in found["reasons"])
 
     def test_rows_of_logits(self, answer):
         pins = ("llama31-8b-q4_k_m", "--vram", 24, "--ctx", 8192)

@@ -107,6 +107,27 @@ def test_a_short_window_has_fewer_checkpoints(zoo_header) -> None:
     assert plan(header, budget, Override(ctx=int(window), kv_k="q8_0", kv_v="q8_0")).verdict != "over"
 
 
+@pytest.mark.parametrize(
+    ("model", "card_gib", "ram_gib"),
+    [("granite4-h-small-q4_k_m", 5, 24), ("ernie45-21b-a3b-q8_0", 8, 48), ("hunyuan-a13b-iq4_xs", 10, 16)],
+)
+def test_more_vram_is_enough_for_the_micro_batch_that_it_brings(
+    zoo_header, model: str, card_gib: int, ram_gib: int
+) -> None:
+    """Below 12 GiB mixtures with a long window run with a micro-batch of 512, above with 1,024."""
+    header, budget = zoo_header(model), budget_of([card_gib], ram_gib)
+    found = plan(header, budget)
+    assert found.placement is not None
+    placed = found.placement
+    assert placed.ubatch == 512
+    same = Override(ctx=placed.ctx_tokens, kv_k=placed.type_k, kv_v=placed.type_v)
+    vram = number(r"([\d.,]+) GiB more VRAM", found)
+    assert vram is not None
+    with_it = plan(header, with_more(budget, vram_gib=vram), same)
+    assert with_it.verdict == ("spills" if found.verdict == "over" else "fits")
+    assert plan(header, with_more(budget, vram_gib=vram - 0.3), same).verdict == found.verdict
+
+
 @pytest.mark.parametrize("card_gib", [6, 12, 24])
 @pytest.mark.parametrize("ram_gib", [6, 20])
 def test_what_does_not_fit_fits_at_no_window(zoo_header, card_gib: int, ram_gib: int) -> None:

@@ -10,7 +10,7 @@ from models_app.core.planning.launch_plan import OVER, UNKNOWN, PlannedLaunch
 from models_app.core.planning.question import WINDOW_STEP
 from models_app.core.planning.table import ModelTable
 from models_app.core.planning.terms import excess_text
-from models_app.core.units import GIB
+from models_app.core.units import GIB, MIB
 
 
 def reasons_of(table: ModelTable, planned: PlannedLaunch) -> tuple[Reason, ...]:
@@ -136,11 +136,19 @@ def _excess(planned: PlannedLaunch) -> Reason | None:
 def _ram(planned: PlannedLaunch) -> Reason | None:
     cap, needed = planned.wishes.budget.ram_bytes, planned.est_ram_bytes
     if planned.verdict == OVER and 0 < cap < needed:
-        return Reason("ram-exceeded", f"Needs {gib(needed)} of RAM, more than the RAM budget {gib(cap)}.")
+        return Reason(
+            "ram-exceeded", f"Needs {gib(needed)} of RAM, {_more(needed, cap)} than the RAM budget {gib(cap)}."
+        )
     if planned.verdict == OVER and planned.wishes.budget.device_bytes:
         needed, target = planned.est_vram_bytes, planned.wishes.budget.target_bytes
-        return Reason("vram-exceeded", f"Needs {gib(needed)} of VRAM, the target is {gib(target)}.")
+        beyond = f"{_more(needed, target)} than the target" if needed > target else "the target is"
+        return Reason("vram-exceeded", f"Needs {gib(needed)} of VRAM, {beyond} {gib(target)}.")
     return None
+
+
+def _more(needed: int, limit: int) -> str:
+    """`more`, and by how much where both figures read the same."""
+    return "more" if gib(needed) != gib(limit) else f"{ceil((needed - limit) / MIB):,} MiB more"
 
 
 def missing_gib(size_bytes: int) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from models_app.core.planning.batch import effective_ubatch
 from models_app.core.planning.cache_choice import SMALLER, usable_pairs
 from models_app.core.planning.fitting import Fitter
 from models_app.core.planning.kv_types import KvPair
@@ -13,6 +15,7 @@ from models_app.core.planning.reasons import gib, missing_gib
 from models_app.core.planning.search import placement_ladder
 from models_app.core.planning.table import ModelTable
 from models_app.core.planning.wishes import checkpoint_ram_bytes
+from models_app.core.units import GIB
 
 
 def suggestions_of(table: ModelTable, planned: PlannedLaunch) -> tuple[str, ...]:
@@ -104,7 +107,8 @@ def _cache_that_fits(planned: PlannedLaunch, fitter: Fitter) -> str:
 
 def _memory_that_fits(planned: PlannedLaunch, fitter: Fitter) -> str:
     """What this very plan lacks in RAM, or what of the GPU would take it."""
-    ram, vram = _missing_ram(planned, fitter), _missing_vram(planned, fitter)
+    ram = _missing_ram(planned, fitter)
+    vram = _with_larger_batch(planned, fitter, lambda asked: _missing_vram(planned, asked))
     wanted = [f"{missing_gib(ram)} more RAM"] if ram else []
     wanted += [f"{missing_gib(vram)} more VRAM"] if vram else []
     pinned = planned.answer.limit == "pinned"
@@ -137,6 +141,16 @@ def _missing_vram(planned: PlannedLaunch, fitter: Fitter) -> int:
     return _excess(fitter, window, pair, ladder[low]) if low >= 0 else 0
 
 
+def _with_larger_batch(planned: PlannedLaunch, fitter: Fitter, missing: Callable[[Fitter], int]) -> int:
+    """Missing VRAM. A larger target may bring back the micro-batch that a small one shrank, and needs more then."""
+    found, asked = missing(fitter), fitter.question
+    target_gib = (planned.wishes.budget.target_bytes + found) / GIB + 0.1  # figures are said in tenths, rounded up
+    larger = effective_ubatch(fitter.table.is_moe, True, target_gib)
+    if not found or "ubatch" in planned.wishes.pinned or larger <= asked.ubatch:
+        return found
+    return max(found, missing(Fitter(fitter.table, replace(asked, ubatch=larger), fitter.room)))
+
+
 def _excess(fitter: Fitter, ctx_tokens: int, pair: KvPair, step: Step) -> int:
     """What a placement holds beyond all devices together."""
     trial = fitter.trial(ctx_tokens, pair, step)
@@ -164,7 +178,7 @@ def _more_memory(planned: PlannedLaunch, fitter: Fitter) -> str:
     if not planned.wishes.budget.device_bytes:
         return ""
     window = answer.placement.ctx_tokens
-    missing = _excess(fitter, window, answer.pair, _everything(fitter))
+    missing = _with_larger_batch(planned, fitter, lambda asked: _excess(asked, window, answer.pair, _everything(asked)))
     return (
         f"With {missing_gib(missing)} more VRAM everything would be on the GPU at {window:,} tokens." if missing else ""
     )

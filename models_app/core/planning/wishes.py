@@ -55,7 +55,7 @@ class Wishes:
     compute_factor: float = 1.0
     """A person's own safety factor on compute buffers."""
     pinned: frozenset[str] = frozenset()
-    """Knobs that the person set: `ctx`, `kv`, `layers`, `experts`, `split`."""
+    """Knobs that the person set: `ctx`, `kv`, `layers`, `experts`, `split`, `ubatch`."""
     unjudged: str = ""
     """Why no figure of this launch could be trusted, whatever the model is."""
 

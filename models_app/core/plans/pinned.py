@@ -67,6 +67,7 @@ def pinned_of(header: Header, override: Override, devices: int, fleet_kv_type: s
         "experts": cpu_moe is not None,
         "kv": pair is not None,
         "split": bool(split),
+        "ubatch": own.ub > 0,
     }
     return Pinned(
         override=own,
