@@ -13,8 +13,8 @@ from models_app.services.backend_probes import store_probes
 from models_app.services.checks import check_inputs
 from models_app.services.routers import forget_key, note_action
 from models_app.services.scanning import scan_inputs
-from models_app.services.trials import trial_result
 from models_app.services.target_looks import look_after
+from models_app.services.trials import trial_result
 from models_app.services.writing import note_failed, note_written
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.errors import Refused
