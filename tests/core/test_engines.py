@@ -105,6 +105,12 @@ class TestDiffusion:
         assert pinned.verdict == "over"
         assert "switched off by hand" in pinned.reasons[0].text
 
+    @pytest.mark.parametrize("size_gib", [1, 12, 30])
+    def test_parts_sum_to_the_estimate(self, size_gib):
+        found = plan(row("image", "flux1-dev.gguf", size_gib), self.flux)
+        assert sum(sum(item.device_bytes) for item in found.terms) == pytest.approx(found.est_vram_bytes, abs=4)
+        assert found.terms[-1].label == "Left to the server"
+
     def test_variants_are_entries_and_inherit(self):
         own = Override(default_steps=9, variants=(Variant(name="Fast one", default_steps=4), Variant(name="vision")))
         base, fast = plans(row("image", "sd15.gguf"), Header(architecture="sd1"), override=own)

@@ -130,6 +130,15 @@ def _reason(launch: DiffusionLaunch) -> Reason:
 
 
 def _terms(launch: DiffusionLaunch) -> Iterator[MemoryTerm]:
+    """What is known of the launch, and the rest of its budget, all of which the server may take."""
+    known = list(_known_terms(launch))
+    yield from known
+    rest = launch.budget_gib - sum(sum(item.device_bytes) for item in known) / GIB
+    how = "The rest of the budget: the server may fill it, so nothing else is planned there."
+    yield term("headroom", "Left to the server", how, vram_gib=max(0.0, rest))
+
+
+def _known_terms(launch: DiffusionLaunch) -> Iterator[MemoryTerm]:
     place = "ram_gib" if launch.offloads else "vram_gib"
     yield term("weights", "Weights", "the size of the file", **{place: launch.model_gib})
     for role, size in launch.component_gib.items():
