@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
@@ -24,6 +25,7 @@ from quartermaster_site.jobs.services import Started, start_job
 from quartermaster_site.jobs.untrusted import ReportRefused
 
 log = logging.getLogger(__name__)
+ASK_AGAIN_AFTER = timedelta(days=1)
 MAX_PROGRAMS = 64
 MAX_NOTES = 8
 MAX_TEXT = 500
@@ -35,12 +37,13 @@ PLANNED_WITH = ("kind", "flags", "devices")
 
 def start_backend_probe(*, host: Host, backends: Iterable[Backend], fresh: bool = False, actor: Actor) -> Started:
     """Ask these executables what they are. `fresh`: also those whose answer the host's worker remembers."""
-    require(actor.user, Level.MANAGE)
+    if actor.user is not None:
+        require(actor.user, Level.MANAGE)
     rows = list(backends)
     inputs = {"programs": [[row.pk, row.path] for row in rows], "fresh": fresh}
     subject = ("backend", str(rows[0].pk), str(rows[0])) if len(rows) == 1 else ("", "", "")
     started = start_job(kind="probe_backend", host=host, inputs=inputs, subject=subject, actor=actor)
-    if started.created:
+    if started.created and actor.user is not None:
         record(actor, "backend.probe", subject=host, host_slug=host.slug)
     return started
 
@@ -51,6 +54,21 @@ def probe_new(*, backend: Backend, actor: Actor) -> None:
         start_backend_probe(host=backend.host, backends=[backend], actor=actor)
     except Unavailable:
         log.warning("%s is not asked what it is: the broker is away", backend)
+
+
+def probe_when_due(host: Host) -> None:
+    """Ask those that were never asked, or not for a day: a build may have been replaced in its place.
+
+    The host's worker remembers its answer for a file that has not changed.
+    """
+    since = timezone.now() - ASK_AGAIN_AFTER
+    due = [row for row in host.backends.all() if row.probed_at is None or row.probed_at < since]
+    if not due or not host.is_reachable:
+        return
+    try:
+        start_backend_probe(host=host, backends=due[:MAX_PROGRAMS], actor=Actor())
+    except Unavailable:
+        log.warning("the backends of %s are not asked what they are: the broker is away", host)
 
 
 def store_probes(*, job: Job, data: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from models_app.core.export.stamp import HEADER_LINES, body_of, sha256_of, stamp
 from models_app.core.generate import Generated, generate
 from models_app.models import Finding, Revision, Row, StoredPlan
 from models_app.pages.placement_text import engine_placement_word, placement_word
+from models_app.services.backend_probes import probe_when_due
 from models_app.services.check_facts import excesses_by_path
 from models_app.services.checks import look_when_due
 from models_app.services.command_findings import command_findings
@@ -70,6 +71,7 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
             details.save()
     note_findings(host, command_findings(planner))
     look_when_due(host)
+    probe_when_due(host)
     return {
         "models": len(rows),
         "entries": len(generated.report.entries),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from gpus_app.core.backend_probe import ProbeAllowance
 from gpus_app.core.probes.program import MAX_OUTPUT_BYTES, run_program
@@ -13,7 +15,7 @@ from gpus_app.models import Backend, Device
 from gpus_app.selectors import get_host
 from models_app import backend_probing, convert, host_tasks
 from models_app.core.launch.program_text import program_devices, program_facts
-from models_app.services.backend_probes import start_backend_probe
+from models_app.services.backend_probes import probe_when_due, start_backend_probe
 from models_app.services.backends import BackendValues, add_backend
 from quartermaster_site.jobs.models import Job
 
@@ -292,3 +294,32 @@ def test_a_real_llama_server(prober, tmp_path):
     assert {"--device", "--n-gpu-layers", "--ctx-size", "--slot-save-path"} <= set(facts["flags"])
     assert len(facts["flags"]) > 300
     assert facts["devices"] == []
+
+
+def test_a_build_that_was_replaced_in_its_place_is_noticed_with_the_next_planning_a_day_later(
+    registered, host, django_capture_on_commit_callbacks
+):
+    row = registered("llama", LLAMA)
+    with django_capture_on_commit_callbacks(execute=True):
+        probe_when_due(host)
+    assert Job.objects.filter(kind="probe_backend").count() == 1, "asked just now"
+    with open(row.path, "a") as stream:
+        stream.write("# another build\n")
+    with open(row.path) as stream:
+        text = stream.read()
+    with open(row.path, "w") as stream:
+        stream.write(text.replace("6524", "7000"))
+    Backend.objects.update(probed_at=timezone.now() - timedelta(days=2))
+    with django_capture_on_commit_callbacks(execute=True):
+        probe_when_due(host)
+    row.refresh_from_db()
+    assert row.version == "7000"
+
+
+def test_a_host_that_is_away_is_not_asked(registered, host):
+    registered("llama", LLAMA)
+    Backend.objects.update(probed_at=None)
+    type(host).objects.update(last_seen_at=None)
+    host.refresh_from_db()
+    probe_when_due(host)
+    assert Job.objects.filter(kind="probe_backend").count() == 1
