@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
@@ -50,6 +52,9 @@ class Host(models.Model):
     """Of the bytes last written to the target; a differing file there is drift."""
     written_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    tried: Mapping[str, HostSetting] = MappingProxyType({})
+    """Sections in place of the stored ones, where a page asks what they would change."""
 
     class Meta:
         ordering = ["slug"]

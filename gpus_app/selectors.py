@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from copy import copy
+from typing import Any
+
 from django.db.models import QuerySet
 
 from gpus_app import device_settings, watch_settings
@@ -44,8 +48,17 @@ def get_host(slug: str) -> Host:
 
 def section(host: Host, name: str) -> HostSetting:
     """A settings section; an unsaved one of version 0 where nobody saved it yet."""
+    if name in host.tried:
+        return host.tried[name]
     found = next((row for row in host.settings.all() if row.section == name), None)
     return found or HostSetting(host=host, section=name)
+
+
+def with_section(host: Host, name: str, values: Mapping[str, Any]) -> Host:
+    """The host as it would be with these values of a section. It is never saved."""
+    tried = copy(host)
+    tried.tried = {**host.tried, name: HostSetting(host=host, section=name, values=dict(values))}
+    return tried
 
 
 def readings(host: Host, *, idle: bool = False) -> list[DeviceReading]:

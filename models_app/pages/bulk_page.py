@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from models_app.core.catalog import Plan
 from models_app.pages.model_row import LOOKS
+from models_app.plan_figures import PlanFigures
 from models_app.services import bulk
 from quartermaster_site.figures import UNKNOWN, count, counted, gib
 
@@ -47,7 +47,7 @@ def bulk_lines(outcomes: Iterable[bulk.Outcome], *, done: bool) -> list[BulkLine
 
 def _line(outcome: bulk.Outcome, words: dict[str, str]) -> BulkLine:
     tone, icon = _WORDS[outcome.word]
-    before, after = outcome.before, outcome.after
+    context, vram, verdict = figures_of(outcome.before, outcome.after)
     return BulkLine(
         served_id=outcome.row.served_id,
         url=reverse("models:model-edit", args=[outcome.row.pk]),
@@ -55,9 +55,18 @@ def _line(outcome: bulk.Outcome, words: dict[str, str]) -> BulkLine:
         icon=icon,
         word=words.get(outcome.word, outcome.word),
         text=outcome.text,
-        context=_both(_context(before), _context(after)),
-        vram=_both(_vram(before), _vram(after)),
-        verdict=_both(_verdict(before), _verdict(after)),
+        context=context,
+        vram=vram,
+        verdict=verdict,
+    )
+
+
+def figures_of(before: PlanFigures | None, after: PlanFigures | None) -> tuple[str, str, str]:
+    """Window, VRAM and verdict, each with what becomes of it."""
+    return (
+        _both(_context(before), _context(after)),
+        _both(_vram(before), _vram(after)),
+        _both(_verdict(before), _verdict(after)),
     )
 
 
@@ -86,13 +95,13 @@ def _both(before: str, after: str) -> str:
     return before if before == after else f"{before} → {after}"
 
 
-def _context(plan: Plan | None) -> str:
-    return count(plan.placement.ctx_tokens) if plan and plan.placement else UNKNOWN
+def _context(plan: PlanFigures | None) -> str:
+    return count(plan.ctx_tokens) if plan and plan.ctx_tokens else UNKNOWN
 
 
-def _vram(plan: Plan | None) -> str:
+def _vram(plan: PlanFigures | None) -> str:
     return gib(plan.est_vram_bytes) if plan and plan.verdict not in ("unplanned", "unknown") else UNKNOWN
 
 
-def _verdict(plan: Plan | None) -> str:
+def _verdict(plan: PlanFigures | None) -> str:
     return LOOKS[plan.verdict][1] if plan and plan.verdict in LOOKS else UNKNOWN

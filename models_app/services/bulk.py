@@ -30,6 +30,7 @@ from models_app.core.state.checks import Limits
 from models_app.core.state.typed import control_text, read
 from models_app.models import Override as StoredOverride
 from models_app.models import Row
+from models_app.plan_figures import PlanFigures
 from models_app.services.arguments import rules_of
 from models_app.services.editing import Pinned, Planning, check_values, edited, store_override
 from models_app.services.planning import HostFacts, HostPlanner, host_facts, stored_override
@@ -45,15 +46,15 @@ _LABELS = {field.key: field.label for field in OVERRIDE_FIELDS}
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a change does, or did, to one model. `plans` are those of its base before and after; none where refused."""
+    """What a change does, or did, to one model. The figures are those of its base before and after, where planned."""
 
     row: Row
     version: int
     """Of what is pinned for the model now."""
     word: str
     text: str = ""
-    before: Plan | None = None
-    after: Plan | None = None
+    before: PlanFigures | None = None
+    after: PlanFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,9 @@ class _Model:
 
     def plans(self, override: Override) -> tuple[Plan, ...]:
         return self.planner(self.found, self.header, override)
+
+    def figures(self, override: Override) -> PlanFigures:
+        return PlanFigures.of(self.plans(override)[0])
 
     @property
     def planning(self) -> Planning:
@@ -122,7 +126,7 @@ def _previewed(model: _Model, typed: Mapping[str, str], *, planned: bool) -> Out
         return Outcome(row, version, UNCHANGED)
     if not planned:
         return Outcome(row, version, UNPLANNED)
-    return Outcome(row, version, SAVED, "", model.plans(model.current.override)[0], model.plans(after)[0])
+    return Outcome(row, version, SAVED, "", model.figures(model.current.override), model.figures(after))
 
 
 def apply_change(

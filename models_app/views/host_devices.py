@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from gpus_app import device_settings
 from gpus_app.models import Host
 from gpus_app.selectors import device_settings_of, get_host
 from gpus_app.services import save_device_settings
@@ -14,6 +15,7 @@ from models_app.device_form import DeviceForm
 from models_app.pages.devices_page import device_conflict, device_originals, device_setting_rows
 from models_app.pages.host_page import device_bar, device_rows
 from models_app.pages.memory_page import Conflict
+from models_app.views.host_settings import tried_section
 from models_app.views.hosts import host_context
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, needs, require
@@ -28,8 +30,11 @@ def host_devices(request: Request, slug: str) -> HttpResponse:
     if request.method == "POST":
         require(request.user, Level.EDIT)
     form = DeviceForm(request.POST or None, stored=device_settings_of(host), devices=list(host.devices.all()))
-    conflict, status = None, 200
-    if request.method == "POST":
+    conflict, impact, status = None, None, 200
+    if request.method == "POST" and request.POST.get("intent") == "impact":
+        impact = tried_section(host, device_settings.SECTION, device_settings.cleaned, form)
+        status = 200 if impact else 422
+    elif request.method == "POST":
         if form.is_valid():
             conflict = _save(request, host, form)
         if form.is_valid() and conflict is None:
@@ -44,6 +49,7 @@ def host_devices(request: Request, slug: str) -> HttpResponse:
         "rows": device_setting_rows(form, stored),
         "originals": device_originals(stored),
         "conflict": conflict,
+        "impact": impact,
         "devices": device_rows(host),
         "bar": device_bar(host),
     }

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from gpus_app import memory_settings as memory_section
 from gpus_app.forms import KEYS, MemoryForm
 from gpus_app.models import Host
 from gpus_app.selectors import get_host, memory_settings, watch_settings_of
 from gpus_app.services import save_memory_settings
 from models_app import selectors, services
+from models_app.device_form import DeviceForm
 from models_app.models import Root
 from models_app.pages.host_page import root_rows
+from models_app.pages.impact_page import ImpactText, impact_text
 from models_app.pages.memory_page import Conflict, memory_conflict, memory_rows, originals
 from models_app.pages.watch_text import watch_text
 from models_app.root_form import RootForm
+from models_app.services.impact import settings_impact
 from models_app.views.hosts import host_context
 from models_app.watch_form import WatchForm
 from quartermaster_site.access.audit import actor_of
@@ -41,6 +48,20 @@ def save_memory(request: Request, host: Host, form: MemoryForm) -> Conflict | No
     return None
 
 
+def tried_section(
+    host: Host, section: str, cleaned: Callable[[Mapping[str, Any]], dict[str, Any]], form: MemoryForm | DeviceForm
+) -> ImpactText | None:
+    """What a form of a section would change; None where it is not valid, which it then says."""
+    if not form.is_valid():
+        return None
+    try:
+        values = cleaned(form.values())
+    except Refused as error:
+        form.take_refusal(error)
+        return None
+    return impact_text(settings_impact(host, section, values))
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Level.VIEW)
 def host_memory(request: Request, slug: str) -> HttpResponse:
@@ -48,8 +69,11 @@ def host_memory(request: Request, slug: str) -> HttpResponse:
     if request.method == "POST":
         require(request.user, Level.EDIT)
     form = MemoryForm(request.POST or None, memory=memory_settings(host))
-    conflict, status = None, 200
-    if request.method == "POST":
+    conflict, impact, status = None, None, 200
+    if request.method == "POST" and request.POST.get("intent") == "impact":
+        impact = tried_section(host, memory_section.SECTION, memory_section.cleaned, form)
+        status = 200 if impact else 422
+    elif request.method == "POST":
         if form.is_valid():
             conflict = save_memory(request, host, form)
         if form.is_valid() and conflict is None:
@@ -63,6 +87,7 @@ def host_memory(request: Request, slug: str) -> HttpResponse:
         "rows": memory_rows(form, memory),
         "originals": originals(memory),
         "conflict": conflict,
+        "impact": impact,
     }
     return page(request, "hosts/host_memory.html", context, fragments=["memory-form"], status=status)
 
