@@ -10,6 +10,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from gpus_app.models import Host
+from gpus_app.services import request_plan
 from models_app.core.export.stamp import HEADER_LINES, sha256_of, stamped
 from models_app.models import Publishing, Revision
 from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of
@@ -125,6 +126,7 @@ def roll_back(
         if not started.created:
             raise Refused("A file is being written to this host already: wait until that is over.")
         record(actor, "config.rollback", subject=fresh, host_slug=host.slug, reason=text)
+        request_plan(host=host, actor=actor)  # what people set is a text of its own again, newer than this one
     return fresh, started
 
 

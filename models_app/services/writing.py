@@ -70,7 +70,8 @@ def require_writable(host: Host, revision: Revision, seen_path: str | None = Non
         raise Refused("This text has findings that block it. Correct them, then plan again.")
     newer = Revision.objects.filter(host=host, number__gt=revision.number).exclude(body_sha256=revision.body_sha256)
     newest = newer.order_by("-number").values_list("number", flat=True).first()
-    if newest and revision.sha256 != host.written_sha256:
+    waits = revision.origin == Revision.Origin.ROLLBACK and revision.written_at is None  # meant to be older
+    if newest and not waits and revision.sha256 != host.written_sha256:
         message = f"Changed since you reviewed: revision {newest} is newer. Look at it, then write that one."
         raise EditConflict(message, saved={"number": newest}, version=newest)
 

@@ -222,6 +222,7 @@ def test_a_rollback_waits_for_approval_as_well(target, new_text, do, person, hos
     first.refresh_from_db()
     fresh, started = roll_back(revision=first, actor=actor)
     assert (fresh.state, started) == ("awaiting", None)
+    new_text(9)
     do(start_write, revision=fresh, actor=person("operator", "otto"))
     assert publishing_of(host).pinned == fresh
 
