@@ -63,7 +63,7 @@ def details(plan: Plan, block_count: int) -> str:
 
 
 def _details_of_engine(plan: Plan) -> str:
-    held = sum(sum(term.device_bytes) for term in plan.terms)
+    held = sum(sum(term.device_bytes) for term in plan.terms if term.key != "headroom")
     runs = f"runs on {engine_name(plan.engine)}"
     if plan.verdict != "over" and held < plan.est_vram_bytes - _NOTICEABLE_BYTES:
         # sd-server takes what it is given; the router has to keep that free.
