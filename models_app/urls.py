@@ -105,6 +105,7 @@ pages = [
     path("config/<slug:slug>/<int:number>/submit/", review.config_submit, name="config-submit"),
     path("config/<slug:slug>/<int:number>/refuse/", review.config_refuse, name="config-refuse"),
     path("config/<slug:slug>/<int:number>/rollback/", revisions.config_rollback, name="config-rollback"),
+    path("config/<slug:slug>/<int:number>/settings/", revisions.config_settings, name="config-settings"),
     path("config/<slug:slug>/<int:number>/diff/<int:other>/", revisions.config_diff, name="config-diff"),
     path("router/", router.router_home, name="router-home"),
     path("router/<slug:slug>/", router.router_show, name="router-show"),

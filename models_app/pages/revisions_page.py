@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from models_app.models import Publishing, Revision
+from models_app.services.adopting import Adopted
 from quartermaster_site.figures import counted
 
 STATES = {
@@ -96,3 +97,13 @@ def policy_choices(publishing: Publishing) -> list[PolicyChoice]:
         PolicyChoice(slug, label, POLICIES[slug], slug == publishing.policy)
         for slug, label in Publishing.Policy.choices
     ]
+
+
+def adopted_text(adopted: Adopted, number: int) -> str:
+    """What was brought back, as one sentence."""
+    parts = [f"settings: {', '.join(adopted.sections)}"] if adopted.sections else []
+    if adopted.models:
+        parts.append(counted(adopted.models, "model"))
+    if not parts:
+        return f"Everything is set as it was for revision {number}."
+    return f"Set back to what revision {number} was made from: {'; '.join(parts)}. A new text is planned."

@@ -69,6 +69,7 @@ def _config_page(
         "refused": refused,
         "revisions": list(selectors.revisions(host)[:10]),
         "may_operate": may(request.user, Level.OPERATE),
+        "may_edit": may(request.user, Level.EDIT),
         "may_manage": may(request.user, Level.MANAGE),
     }
     if wants_fragment(request) and planning is None:

@@ -98,6 +98,7 @@ def _review(
         "publishing": publishing,
         "problem": problem,
         "may_operate": may(request.user, Level.OPERATE),
+        "may_edit": may(request.user, Level.EDIT),
         "may_manage": may(request.user, Level.MANAGE),
         "message": request.POST.get("message", ""),
     }

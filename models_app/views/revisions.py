@@ -12,10 +12,11 @@ from gpus_app.selectors import get_host
 from models_app import selectors
 from models_app.pages.config_page import config_view
 from models_app.pages.review_page import mass_text
-from models_app.pages.revisions_page import policy_choices, revision_lines
+from models_app.pages.revisions_page import adopted_text, policy_choices, revision_lines
 from models_app.pages.shell import remember_host
 from models_app.selectors.comparing import compare_revisions, live_revision, publishing_of
 from models_app.selectors.revision_history import revision_history
+from models_app.services.adopting import adopt_settings
 from models_app.services.publishing import lift_pin, roll_back, save_policy
 from models_app.views.review import difference_context
 from quartermaster_site.access.audit import actor_of
@@ -45,6 +46,7 @@ def config_history(request: Request, slug: str) -> HttpResponse:
         "lines": revision_lines(shown, live, publishing),
         "policies": policy_choices(publishing),
         "may_operate": may(request.user, Level.OPERATE),
+        "may_edit": may(request.user, Level.EDIT),
         "may_manage": may(request.user, Level.MANAGE),
     }
     return page(request, "config/config_history.html", context)
@@ -63,6 +65,7 @@ def config_diff(request: Request, slug: str, number: int, other: int) -> HttpRes
         "before": before,
         "after": after,
         "may_operate": may(request.user, Level.OPERATE),
+        "may_edit": may(request.user, Level.EDIT),
         **difference_context(request, comparison),
     }
     return page(request, "config/config_diff.html", context)
@@ -100,6 +103,7 @@ def config_rollback(request: Request, slug: str, number: int) -> HttpResponse:
         "mass": mass_text(comparison.mass) if comparison.mass.holds else "",
         "problem": problem,
         "may_operate": True,
+        "may_edit": may(request.user, Level.EDIT),
         "may_manage": may(request.user, Level.MANAGE),
         **difference_context(request, comparison),
     }
@@ -125,3 +129,15 @@ def config_policy(request: Request, slug: str) -> HttpResponse:
         actor=actor_of(request),
     )
     return go_to(request, reverse("models:config-history", args=[slug]))
+
+
+@require_POST
+@needs(Level.EDIT)
+def config_settings(request: Request, slug: str, number: int) -> HttpResponse:
+    """Settings and pins as they were when a text was planned."""
+    host = get_host(slug)
+    found = adopt_settings(revision=selectors.get_revision(host, number), actor=actor_of(request))
+    messages.success(request, adopted_text(found, number))
+    if found.left:
+        messages.warning(request, f"To be done by hand: {', '.join(found.left[:10])}.")
+    return go_to(request, reverse("models:config-review", args=[slug]))

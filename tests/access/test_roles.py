@@ -10,7 +10,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from gpus_app.models import Host
-from models_app.models import Publishing, Revision, Router, Row
+from models_app.models import Publishing, Revision, RevisionDetails, Router, Row
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.jobs.models import Job
 
@@ -115,6 +115,7 @@ CHANGE = {
     "/config/local/{revision}/submit/": (OPERATOR, {}),
     "/config/local/{revision}/refuse/": (OPERATOR, {}),
     "/config/local/{revision}/rollback/": (OPERATOR, {}),
+    "/config/local/{revision}/settings/": (EDITOR, {}),
     "/config/local/unpin/": (OPERATOR, {}),
     "/config/local/look/": (OPERATOR, {}),
     "/config/local/adopt/": (OPERATOR, {"sha256": "0" * 64}),
@@ -188,6 +189,8 @@ def prepare(path):
         Revision.objects.update(state="awaiting")
     if path.startswith("/router/local/action"):
         Router.objects.create(host=Host.objects.get(slug="local"), url="http://127.0.0.1:8080")
+    if path.startswith("/config/") and path.endswith("/settings/"):
+        RevisionDetails.objects.create(revision=Revision.objects.get(), inputs={"version": "1", "last_change": 99999})
     if path.endswith("/adopt/") and path.startswith("/config/"):
         host = Host.objects.get()
         Publishing.objects.create(host=host, seen_path=host.publish_path, seen_sha256="0" * 64)
