@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -130,3 +131,11 @@ def test_no_machine_paths_in_the_tree():
         ["git", "grep", "-nIE", pattern, "--", ".", ":!*.lock"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert found.stdout == ""
+
+
+def test_forms_with_a_token_see_the_request():
+    """A part included with `only` has no token to put into its form, and a real server refuses the form."""
+    folder = ROOT / "templates"
+    for page in folder.rglob("*.html"):
+        for part in re.findall(r'{% include "([^"]+)"[^%]* only %}', page.read_text(encoding="utf-8")):
+            assert "csrf_token" not in (folder / part).read_text(encoding="utf-8"), (page, part)

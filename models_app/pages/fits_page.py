@@ -104,7 +104,7 @@ class FitsTable:
             size=gib(row.size_bytes),
             cells=() if reasons else tuple(self._cell(row, fit, url) for fit in answers),
             planned=count(row.planned_tokens) if row.planned_tokens else UNKNOWN,
-            placement=row.placement_text,
+            placement="cannot judge" if row.planned_verdict == "unknown" else row.placement_text,
             reason=next(iter(reasons), ""),
         )
 

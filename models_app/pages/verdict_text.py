@@ -18,17 +18,17 @@ def headline(plan: Plan, ram_budget_bytes: int) -> str:
     if plan.placement is None:
         return "Cannot judge"
     context = f"context {count(plan.placement.ctx_tokens)}"
+    if plan.verdict == "unknown":
+        return f"Cannot judge: memory unknown, {context}"
     vram = f"{gib(plan.est_vram_bytes, 1)} of {gib(plan.target_bytes, 1)} GiB"
     lacks_ram = plan.est_vram_bytes <= plan.target_bytes and 0 < ram_budget_bytes < plan.est_ram_bytes
     if not plan.target_bytes and not plan.est_vram_bytes:
-        starts = {"over": "Does not fit in RAM", "unknown": "Cannot judge"}.get(plan.verdict, "Runs on the CPU")
+        starts = "Does not fit in RAM" if plan.verdict == "over" else "Runs on the CPU"
         return f"{starts}: {gib(plan.est_ram_bytes, 1)} GiB RAM, {context}"
     if plan.verdict == "over" and lacks_ram:
         return f"Does not fit: needs {gib(plan.est_ram_bytes, 1)} of {gib(ram_budget_bytes, 1)} GiB RAM, {context}"
     if plan.verdict == "over":
         return f"Does not fit: needs {vram}, {context}"
-    if plan.verdict == "unknown":
-        return f"Cannot judge: about {vram}, {context}"
     if plan.verdict == "spills":
         return f"Fits with parts in RAM: {vram}, {context}"
     return f"Fits: {vram}, {context}"

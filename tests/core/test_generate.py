@@ -35,6 +35,7 @@ from models_app.core.settings import (
 from models_app.core.verbs import check
 from models_app.core.verbs import generate as verb
 from models_app.core.verbs.environment import Environment
+from tests.gguf_bytes import header_bytes
 from tests.tiny_models import tiny_gguf
 from tests.zoo import zoo
 
@@ -171,6 +172,17 @@ def test_nothing_to_serve(tmp_path):
         assert told == f"note: no model file was found in {tmp_path / 'models'}\n"
         assert load.load(text).value["models"] == {}
         assert load_config(dialect, text, {}).loads
+
+
+def test_what_cannot_be_judged_is_served_without_figures(tmp_path):
+    (tmp_path / "models").mkdir()
+    pairs = [["general.architecture", "string", "llama"], ["llama.block_count", "u32", 4]]
+    (tmp_path / "models" / "plain-1B-Q8_0.gguf").write_bytes(header_bytes({"kv": pairs, "tensors": []}) + bytes(64))
+    for dialect in YAML_DIALECTS:
+        _code, text, _told = run(tmp_path / "models", "--dialect", dialect, data_dir=tmp_path)
+        assert "# WARNING: Cannot judge: in the header, embedding_length is missing or absurd." in text
+        assert "est vram" not in text
+        assert "estVramGB:" not in text
 
 
 def test_usage(tmp_path):

@@ -76,7 +76,7 @@ def test_verdicts_in_words() -> None:
     short_of_ram = {"verdict": "over", "est_ram_bytes": 50 * GIB}
     assert headline(**short_of_ram) == "Does not fit: needs 50.0 of 48.0 GiB RAM, context 65,536"
     assert "to spare" not in plan_panel(_plan(**short_of_ram), MACHINE, block_count=32).details
-    assert headline(verdict="unknown").startswith("Cannot judge")
+    assert headline(verdict="unknown").startswith("Cannot judge: memory unknown, context ")
     assert headline(est_vram_bytes=0, target_bytes=0).startswith("Runs on the CPU: 1.0 GiB RAM")
     unplanned = plan_panel(
         _plan(
@@ -142,7 +142,7 @@ def test_placement_in_words() -> None:
 def test_the_strip_fills_from_the_last_layer_back() -> None:
     strip = layer_strip(4, _placement(gpu_layers=3, cpu_moe_layers=3))
     assert strip is not None
-    assert [block.key for block in strip.blocks] == ["other", "other", "kv", "weights"]
+    assert [(run.key, run.count) for run in strip.runs] == [("other", 2), ("kv", 1), ("weights", 1)]
     assert strip.label == "4 layers, the first 2 on the CPU, the experts of the first 3 in RAM."
     assert layer_strip(0, _placement()) is None
     whole = layer_strip(4, _placement())

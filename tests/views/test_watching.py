@@ -35,6 +35,13 @@ def test_before_the_first_scan(admin):
     assert "Folders are watched every 30 s after the first scan." in text_of(admin)
 
 
+def test_the_form_can_be_sent(admin):
+    """Every form that posts carries its token; one without is refused by a real server."""
+    html = admin.get(FOLDERS).content.decode()
+    form = html.partition(f'action="{WATCHING}"')[2].partition("</form>")[0]
+    assert 'name="csrfmiddlewaretoken"' in form
+
+
 def test_setting_it(admin):
     assert admin.post(WATCHING, {"version": "0", "pollSec": "120"}).status_code == 302
     assert HostSetting.objects.get(section="watching").values == {"pollSec": 120}

@@ -18,7 +18,7 @@ from models_app.core.plans.engines.hand_declared import declared_override, plan_
 from models_app.core.settings import ExtraImageModel, Override, Settings
 from models_app.core.units import GIB
 
-OVER = "over"
+OVER, UNKNOWN = "over", "unknown"
 SHORTFALLS = frozenset({"ram-exceeded", "vram-exceeded", "device-over"})
 """Kinds of reasons that say what is missing."""
 LEADING = ("useModelName", "audiocpp")
@@ -181,7 +181,8 @@ def comment_lines(model: PlannedModel, plan: Plan) -> list[str]:
         "moe": "true" if header.is_moe else "false",
     }
     estimate = f"est vram={_figure(plan.est_vram_bytes / GIB)}GB ram={_figure(plan.est_ram_bytes / GIB)}GB"
-    return [" ".join(f"{name}={value}" for name, value in facts.items()), estimate, *remarks]
+    judged = [] if plan.verdict == UNKNOWN else [estimate]
+    return [" ".join(f"{name}={value}" for name, value in facts.items()), *judged, *remarks]
 
 
 def plan_warnings(plan: Plan) -> list[str]:
@@ -190,6 +191,8 @@ def plan_warnings(plan: Plan) -> list[str]:
     if plan.verdict == OVER:
         shortfalls = [reason.text for reason in plan.reasons if reason.kind in SHORTFALLS]
         texts.append(" ".join(["does not fit the budget.", *shortfalls]))
+    if plan.verdict == UNKNOWN:
+        texts += [reason.text for reason in plan.reasons if reason.kind == "cannot-judge"]
     return texts
 
 
