@@ -31,7 +31,6 @@ KINDS: Mapping[Kind, tuple[str, str, str]] = {
 """Kind -> word, tone, icon."""
 LABELS = {"ctx-size": "Context", "n-gpu-layers": "Layers on GPU", "model": "Model file", "port": "Port"}
 _KNOBS = {field.key: field.label for field in MODEL_FIELDS}
-_NOTHING = "-"
 _WINDOW_KEY = "capabilities.context"
 FEWEST_ALIKE = 5
 MOST_ALIKE = 10
@@ -233,7 +232,7 @@ def _value(field: FieldChange, value: str | None) -> str | None:
     if field.kind == "estimate":
         return f"{value} GiB"
     if value == "":
-        return _NOTHING if field.is_list else "on"
+        return None if field.is_list else "on"
     masked = redact({field.name: value})[field.name]
     return _number(str(masked))
 

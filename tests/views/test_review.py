@@ -141,6 +141,16 @@ def test_what_many_models_share_is_said_once(scanned: Host, viewer: Client) -> N
     assert "3 → 77" in page
 
 
+def test_of_a_list_only_what_came_and_went_is_told(scanned: Host, viewer: Client) -> None:
+    first = Revision.objects.get()
+    second = Revision.objects.create(host=first.host, number=2, dialect="llama-swap", text=first.text, sha256="x")
+    RevisionDetails.objects.update(outline={"models": {}, "top": {"groups.all.members": ["a", "b"], "globalTTL": ""}})
+    RevisionDetails.objects.create(revision=second, outline={"models": {}, "top": {"groups.all.members": ["b"]}})
+    page = text_of(viewer.get("/config/local/1/diff/2/"))
+    assert "groups.all.members gone: a globalTTL" in page
+    assert "No model changes; 2 other keys" in page
+
+
 def test_secrets_are_masked_in_differences(target: Path, admin: Client) -> None:
     Revision.objects.update(text=Revision.objects.get().text.replace("--metrics", "--api-key qm-0123456789abcdef"))
     RevisionDetails.objects.all().delete()
