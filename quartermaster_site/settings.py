@@ -73,7 +73,7 @@ MIDDLEWARE = [
 
 # Templates. The cached loader also serves `page.html#name`: on 5.2 through django-template-partials, in core from 6.0.
 _LOADERS: list[Any] = [
-    ("django.template.loaders.filesystem.Loader", [BASE_DIR / "templates"]),
+    ("quartermaster_site.template_loader.Plain", [BASE_DIR / "templates"]),
     "django.template.loaders.app_directories.Loader",
 ]
 TEMPLATES = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 
 from models_app.core.catalog import Placement
 
@@ -11,17 +12,20 @@ _TALL = (4, 20)
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    x: str
-    width: str
-    y: int
+class Run:
+    """Neighbouring blocks of one kind, drawn as one dashed line with a dash a block. Places are shares of the width."""
+
+    start: str
+    end: str
+    count: int
+    y: float
     height: int
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class LayerStrip:
-    blocks: tuple[Block, ...]
+    runs: tuple[Run, ...]
     label: str
     legend: str
 
@@ -31,20 +35,23 @@ def layer_strip(block_count: int, placement: Placement) -> LayerStrip | None:
     if block_count <= 0 or block_count > 512:
         return None
     first_on_gpu = max(block_count + 1 - placement.gpu_layers, 0)
-    step = 100 / block_count
-    blocks = []
+    kinds = []
     for index in range(block_count):
         on_gpu = index >= first_on_gpu and placement.gpu_layers > 0
         whole = on_gpu and index >= placement.cpu_moe_layers
-        y, height = _TALL if on_gpu else _SHORT
-        key = "weights" if whole else "kv" if on_gpu else "other"
-        blocks.append(Block(f"{index * step:.2f}%", f"{step * 0.8:.2f}%", y, height, key))
-    return LayerStrip(tuple(blocks), _label(block_count, first_on_gpu, placement), _legend(blocks))
+        kinds.append("weights" if whole else "kv" if on_gpu else "other")
+    runs, start = [], 0
+    for key, members in groupby(kinds):
+        end = start + len(list(members))
+        y, height = _SHORT if key == "other" else _TALL
+        places = (f"{100 * place / block_count:.2f}%" for place in (start, end))
+        runs.append(Run(*places, end - start, y + height / 2, height, key))
+        start = end
+    return LayerStrip(tuple(runs), _label(block_count, first_on_gpu, placement), _legend(set(kinds)))
 
 
-def _legend(blocks: list[Block]) -> str:
+def _legend(kinds: set[str]) -> str:
     """What the heights and colours mean, where there is more than one kind."""
-    kinds = {block.key for block in blocks}
     if len(kinds) < 2:
         return ""
     words = {"other": "Short: on the CPU.", "kv": "Light: experts in RAM.", "weights": "Tall: on the GPU."}

@@ -76,6 +76,7 @@ def test_the_form_comes_from_the_catalogue_for_this_class(editor: Client, row: R
 def test_the_form_stays_light(editor: Client, row: Row) -> None:
     html = editor.get(f"/models/{row.pk}/edit/").content.decode()
     assert html.index("</form>", html.index('id="edit"')) - html.index('id="edit"') < 42_000
+    assert len(html.encode()) < 60_000, "the whole page, its plan included"
 
 
 def test_everybody_sees_and_tries_and_only_editors_save(as_role: Any, row: Row, save: Any) -> None:
