@@ -166,6 +166,8 @@ def _counted_fact(label: str, number: int, url: str, tone: str, shape: str) -> F
 
 def _config_fact(card: HostCard, now: datetime) -> Fact:
     url = reverse("models:config-show", args=[card.host.slug])
+    if pinned := getattr(card.host, "pinned_number", None):  # counted with the frame of the page
+        return Fact("Config file", f"rev {pinned}, pinned", reverse("models:config-history", args=[card.host.slug]))
     if card.written and not card.is_unwritten:
         return Fact("Config file", f"rev {card.written.number}, {ago(card.written.written_at, now)}", url)
     if card.candidate:

@@ -136,7 +136,10 @@ class Strip:
             return ConfigState(f"rev {self.host.written_number} written", url, urgent=False)  # type: ignore[attr-defined]
         if not self.host.publish_path:
             return ConfigState(f"rev {number}", url, urgent=False)
-        return ConfigState(f"rev {number} not written", url, urgent=state != Revision.State.WRITING)
+        review = reverse("models:config-review", args=[self.host.slug])
+        if state == Revision.State.AWAITING:
+            return ConfigState(f"rev {number} awaits approval", review, urgent=True)
+        return ConfigState(f"rev {number} not written", review, urgent=state != Revision.State.WRITING)
 
     @property
     def drift(self) -> ConfigState | None:

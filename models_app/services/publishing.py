@@ -24,6 +24,8 @@ from quartermaster_site.jobs.services import Started
 
 REST = timedelta(seconds=10)
 """Between two texts that are written by themselves: quick saves end up in one."""
+WAITING = (Revision.State.VALIDATED, Revision.State.BLOCKED, Revision.State.SUPERSEDED)
+"""States of a newest text that may be due; a superseded one had to make way for an older text that was adopted."""
 
 
 def save_policy(*, host: Host, policy: str, seen: str | None = None, actor: Actor) -> Publishing:
@@ -169,7 +171,7 @@ def write_if_due(host: Host) -> Started | None:
         ):
             return None
         newest = Revision.objects.filter(host=host).order_by("-number").first()
-        if newest is None or newest.state not in (Revision.State.VALIDATED, Revision.State.BLOCKED):
+        if newest is None or newest.state not in WAITING:
             return None
         live = live_revision(host)
         if live is not None and live.body_sha256 == newest.body_sha256:

@@ -14,6 +14,7 @@ from models_app.models import Publishing, Revision, RevisionDetails, Root
 from models_app.selectors.comparing import compare_revisions, live_revision, publishing_of
 from models_app.services import start_write
 from models_app.services.publishing import lift_pin, roll_back, save_policy, send_back, submit, write_due
+from models_app.services.target_looks import adopt_seen, start_look
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.errors import EditConflict, NotAllowed, Refused
@@ -304,6 +305,22 @@ def test_a_pinned_host_writes_nothing_by_itself_until_the_pin_is_lifted(target, 
     assert target.read_text() == fresh.text
     do(lift_pin, host=host, actor=actor)
     assert target.read_text() == planned.text
+
+
+def test_after_an_adopted_text_the_newest_is_written_again_once_the_pin_is_lifted(target, new_text, do, host, actor):
+    first = newest()
+    do(start_write, revision=first, actor=actor)
+    second = new_text(5)
+    do(start_write, revision=second, actor=actor)
+    target.write_text(first.text)
+    do(start_look, host=host, actor=actor)
+    adopt_seen(host=host, sha256=first.sha256, actor=actor)
+    do(save_policy, host=host, policy="auto", actor=actor)
+    rested()
+    do(write_due)
+    assert target.read_text() == first.text
+    do(lift_pin, host=host, actor=actor)
+    assert target.read_text() == second.text
 
 
 def test_a_write_by_itself_stops_at_a_strangers_file(target, do, host, actor):

@@ -219,6 +219,7 @@ def test_rolling_back_pins_the_host_everywhere_until_somebody_lifts_it(
         assert "is pinned to revision 3" in text_of(viewer.get(address)), address
     for address in ("/", "/models/", "/hosts/local/"):
         assert "pinned to rev 3" in text_of(viewer.get(address)), address
+    assert "rev 3, pinned" in text_of(viewer.get("/"))
     assert "rollback to 1" in text_of(viewer.get("/config/local/revisions/"))
     planned = idle_time(9)
     answer = post(admin, f"/config/local/{planned.number}/write/")
@@ -273,6 +274,7 @@ def test_a_second_person_approves(target: Path, admin: Client, as_role: Callable
     assert "Submit for approval" in editor.get("/config/local/review/").content.decode()
     assert post(editor, "/config/local/1/write/").status_code == 422
     post(editor, "/config/local/1/submit/", message="please look")
+    assert "rev 1 awaits approval" in text_of(editor.get("/models/"))
     assert "You submitted it" in text_of(editor.get("/config/local/review/"))
     assert post(editor, "/config/local/1/write/").status_code == 403
     page = text_of(operator.get("/config/local/review/"))
