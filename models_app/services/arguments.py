@@ -12,7 +12,11 @@ from quartermaster_site.errors import Refused
 
 def rules_of(host: Host) -> str:
     """How launch texts are split on a host."""
-    return WINDOWS if host.os_family == OsFamily.WINDOWS else POSIX
+    return rules_for(host.os_family)
+
+
+def rules_for(os_family: str) -> str:
+    return WINDOWS if os_family == OsFamily.WINDOWS else POSIX
 
 
 def check_arguments(host: Host, text: str, engine: str = "llama") -> None:

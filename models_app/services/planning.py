@@ -22,6 +22,7 @@ from models_app.core.plans.engines.request import WITH_COMPONENTS, Surroundings
 from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.models import Row as StoredRow
+from models_app.services.arguments import rules_for
 from models_app.services.backend_facts import UNASKED, BackendFacts, Known, known_backends
 from models_app.services.check_facts import Excesses, excesses_by_path
 from models_app.services.surroundings import SurroundingsOf, host_surroundings, nothing_known
@@ -98,6 +99,7 @@ class HostPlanner:
             headers=self.headers,
             excesses=self.facts.excesses.get(row.full_path, ()),
             surroundings=self._surroundings(row, override),
+            word_rules=rules_for(self.facts.os_family),
         )
         self.planned[row.full_path] = plans
         self.served[row.full_path] = row.id
@@ -130,6 +132,7 @@ class HostPlanner:
             budget=self.facts.budget_for(override),
             headers=self.headers,
             excesses=self.facts.excesses.get(row.full_path, ()),
+            word_rules=rules_for(self.facts.os_family),
         )
 
 

@@ -12,7 +12,9 @@ from django.test import Client
 
 from gpus_app.models import Backend, Host
 from models_app.core.launch.tokens import split_command
+from models_app.core.settings import override_from_mapping
 from models_app.models import Override, Revision, Row
+from models_app.services import host_facts, preview_plan
 from models_app.views import model_detail
 from quartermaster_site.access.models import Account
 from quartermaster_site.rate import RateLimit
@@ -155,6 +157,21 @@ def test_what_belongs_to_the_router_is_asked_about_and_its_port_refused(row: Row
     assert save("--port ${PORT} -t 3", version=1, confirm="--port").status_code == 302
     text = Revision.objects.order_by("-number").first().text  # type: ignore[union-attr]
     assert text.count("--port ${PORT} -t 3") == 1
+
+
+def test_windows_hosts_split_by_their_own_rules(admin: Client, row: Row, host: Host) -> None:
+    Host.objects.filter(pk=host.pk).update(os_family="windows")
+    text = r"--chat-template-file C:\templates\new.jinja -c 8192 --numa 'isolate"
+    data = {"customArgs": text, "apply": "1"}
+    html = admin.post(f"/models/{row.pk}/launch/preview/", data, headers=HTMX).content.decode()
+    assert r"C:\templates\new.jinja" in html
+    assert re.search(r"Context, tokens\s+40,960\s+8,192", _text(html)), "an apostrophe opens no quotation there"
+    assert "cannot be taken apart" not in html
+    plan = preview_plan(
+        row=row, override=override_from_mapping({"customArgs": text}), facts=host_facts(Host.objects.get())
+    )
+    assert r"C:\templates\new.jinja" in plan.base.argv
+    assert plan.base.argv[-1] == "'isolate"
 
 
 def test_broken_and_oversized_texts_are_said(admin: Client, row: Row, save: Any) -> None:

@@ -11,6 +11,7 @@ from models_app.core.launch.backends import executable, executable_word
 from models_app.core.launch.llama import llama_command
 from models_app.core.launch.numbers import number_text
 from models_app.core.launch.profile import LaunchProfile
+from models_app.core.launch.tokens import POSIX
 from models_app.core.planning.batch import effective_ubatch, is_long
 from models_app.core.planning.cache_choice import usable_pairs
 from models_app.core.planning.checkpoints import Checkpoints, resolve_checkpoints
@@ -56,6 +57,8 @@ class Model:
     headers: Headers
     outputs: str = "server"
     excesses: Sequence[Excess] = ()
+    word_rules: str = POSIX
+    """How the host's system splits a launch text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ def place_profile(model: Model, profile: Profile) -> PlannedProfile:
     """The launch that the search finds for one profile."""
     settings = model.settings
     budget = _budget(model.budget, profile.override)
-    pinned = pinned_of(model.header, profile.override, len(budget.device_bytes), settings.kv_quant)
+    pinned = pinned_of(model.header, profile.override, len(budget.device_bytes), settings.kv_quant, model.word_rules)
     spec = _spec(model, pinned.override)
     companions = _companions(model, profile, pinned, spec)
     wishes = Wishes(
@@ -193,7 +196,9 @@ def _plan(model: Model, profile: Profile, placed: PlannedProfile) -> Plan:
     answer = planned.answer
     override = replace(profile.override, device="cpu") if planned.on_cpu else profile.override
     launch_profile = _launch_profile(profile, planned, placed.spec)
-    command = llama_command(model.settings, model.header, model.row, launch_profile, answer.placement, override)
+    command = llama_command(
+        model.settings, model.header, model.row, launch_profile, answer.placement, override, rules=model.word_rules
+    )
     notes = [*answer.projection.warnings, *pinned.warnings, *command.warnings]
     if refusal := model_problem(model.table, answer.launch):
         notes.append(f"llama-server will refuse this launch: {refusal}.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from models_app.core.catalog import Header
 from models_app.core.launch.ownership import custom_text
 from models_app.core.launch.pins import AUTO_LAYERS, Pins, pin_override, read_pins, slot_window
+from models_app.core.launch.tokens import POSIX
 from models_app.core.planning.batch import slot_count
 from models_app.core.planning.kv_types import KvPair, valid_kv_pair
 from models_app.core.planning.launch_check import CACHE_TYPES
@@ -44,15 +45,15 @@ class Pinned:
     warnings: tuple[str, ...] = ()
 
 
-def pinned_of(header: Header, override: Override, devices: int, fleet_kv_type: str = "") -> Pinned:
+def pinned_of(header: Header, override: Override, devices: int, fleet_kv_type: str = "", rules: str = POSIX) -> Pinned:
     """The pins of a profile with this effective override on so many devices."""
-    pins = read_pins(custom_text(override))
+    pins = read_pins(custom_text(override), rules)
     own = pin_override(override, pins)
     slots = slot_count(pins.parallel, own.parallel)
     ctx, ceiling, warnings = _window(header, own, pins, slots)
     gpu_layers, cpu_moe = _placement(header, own, pins)
     pair = _text_pair(pins) or _pair(own, fleet_kv_type)
-    text = read_text_knobs(custom_text(override))
+    text = read_text_knobs(custom_text(override), rules)
     own = _with_text(own, text)
     split = split_of(own.tensor_split, devices)
     if pins.parallel is not None and pins.parallel > slots:

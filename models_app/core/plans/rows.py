@@ -11,6 +11,7 @@ from models_app.core.catalog import Header, Plan, Row
 from models_app.core.classes.dispatch import BY_SLUG
 from models_app.core.launch.backends import engine_of, executable
 from models_app.core.launch.executables import VLLM
+from models_app.core.launch.tokens import POSIX
 from models_app.core.planning.context_curve import ContextCurve, context_curve
 from models_app.core.planning.table import model_table
 from models_app.core.planning.wishes import Excess
@@ -37,12 +38,13 @@ def plan_row(
     excesses: Sequence[Excess] = (),
     outputs: str = "server",
     surroundings: Surroundings | None = None,
+    word_rules: str = POSIX,
 ) -> tuple[Plan, ...]:
     """The plans of a row, the base first. Never fails for what a file says: what can't be planned says why.
 
     `headers` gives the header of a companion file, None where it can't be read; `backends` replaces the registry of
     the settings where it is given; `excesses` are what checks of this model have shown; `outputs` is that of
-    `Launch`; `surroundings` are for classes with components.
+    `Launch`; `surroundings` are for classes with components; `word_rules` say how the host splits launch texts.
     """
     own = override or Override()
     if backends:
@@ -51,12 +53,29 @@ def plan_row(
         return (skipped(row, own, reason),)
     if engine := _engine(row, settings, own):
         around = surroundings or Surroundings(header_of=headers)
-        return plan_class(engine, row, header, settings=settings, override=own, budget=budget, surroundings=around)
+        return plan_class(
+            engine,
+            row,
+            header,
+            settings=settings,
+            override=own,
+            budget=budget,
+            surroundings=around,
+            word_rules=word_rules,
+        )
     reason = skip_reason(row, header, settings, own)
     if reason or header is None:
         return (skipped(row, own, reason),)
     model, profiles = profiled(
-        row, header, settings=settings, override=own, budget=budget, headers=headers, excesses=excesses, outputs=outputs
+        row,
+        header,
+        settings=settings,
+        override=own,
+        budget=budget,
+        headers=headers,
+        excesses=excesses,
+        outputs=outputs,
+        word_rules=word_rules,
     )
     return tuple(plan_profile(model, profile) for profile in profiles)
 
@@ -71,6 +90,7 @@ def plan_curve(
     budget: Budget,
     headers: Headers = no_header,
     excesses: Sequence[Excess] = (),
+    word_rules: str = POSIX,
 ) -> ContextCurve | None:
     """Memory against the window for a plan that `plan_row` gives for the same arguments; None without one.
 
@@ -80,7 +100,14 @@ def plan_curve(
     if header is None or skip_reason(row, header, settings, own):
         return None
     model, profiles = profiled(
-        row, header, settings=settings, override=own, budget=budget, headers=headers, excesses=excesses
+        row,
+        header,
+        settings=settings,
+        override=own,
+        budget=budget,
+        headers=headers,
+        excesses=excesses,
+        word_rules=word_rules,
     )
     profile = next((profile for profile in profiles if profile.id == profile_id), profiles[0])
     return context_curve(model.table, place_profile(model, profile).planned)
@@ -96,10 +123,11 @@ def profiled(
     headers: Headers = no_header,
     excesses: Sequence[Excess] = (),
     outputs: str = "server",
+    word_rules: str = POSIX,
 ) -> tuple[Model, tuple[Profile, ...]]:
     """What the launches of a row share, and its profiles, the base first. Only for a row without a `skip_reason`."""
     runtime_budget = _on_its_runtime(budget, settings, override)
-    model = Model(row, header, model_table(header), settings, runtime_budget, headers, outputs, excesses)
+    model = Model(row, header, model_table(header), settings, runtime_budget, headers, outputs, excesses, word_rules)
     identity = ProfiledModel(
         id=row.id,
         architecture=header.architecture,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from models_app.core.errors import LaunchError
 from models_app.core.launch.pins import flag_values
-from models_app.core.launch.tokens import split_command
+from models_app.core.launch.tokens import POSIX, split_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,10 @@ class TextKnobs:
     draft_v: str = ""
 
 
-def read_text_knobs(text: str) -> TextKnobs:
+def read_text_knobs(text: str, rules: str = POSIX) -> TextKnobs:
     """Never fails: a text that can't be split says nothing."""
     try:
-        given = dict(flag_values(split_command(text)))
+        given = dict(flag_values(split_command(text, rules)))
     except LaunchError:
         return TextKnobs()
     return TextKnobs(

@@ -27,7 +27,7 @@ _PROJECTOR_PIN = "llm_vision_path"
 def plan(request: Request) -> Answer:
     launch, missing = launch_of(request)
     answer = Answer(
-        sd_command(launch),
+        sd_command(launch, request.word_rules),
         _facts(request, launch),
         est_vram_gib=launch.budget_gib,
         verdict=_verdict(launch),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from gpus_app.core.budget import Budget
 from models_app.core.catalog import Header, Plan, Row
 from models_app.core.discovery.names import slugify
+from models_app.core.launch.tokens import POSIX
 from models_app.core.plans.engines import audio, diffusion, encoders, segment, speech, three_d, vllm
 from models_app.core.plans.engines.request import Answer, Request, Surroundings, plan_of, skipped, usable_bytes
 from models_app.core.settings import Override, Settings
@@ -59,12 +60,13 @@ def plan_class(
     override: Override,
     budget: Budget,
     surroundings: Surroundings,
+    word_rules: str = POSIX,
 ) -> tuple[Plan, ...]:
     """The plans of one row, the base first; one that says why where there is none."""
     if header is None and engine.reads_header:
         return (skipped(row, override, row.class_reason or "its header can't be read"),)
     count = max(1, override.vllm_tensor_parallel) if engine.splits else 1
-    base = Request(row, header or Header(), settings, override, budget, surroundings, row.id, count)
+    base = Request(row, header or Header(), settings, override, budget, surroundings, row.id, count, word_rules)
     base = replace(base, settings=_on_its_devices(base))
     if reason := engine.skip_reason(base):
         return (skipped(row, override, reason),)

@@ -15,6 +15,7 @@ from models_app.core.launch.compose import Composition, compose
 from models_app.core.launch.executables import Executable, resolve_executable
 from models_app.core.launch.flag_table import FlagTable
 from models_app.core.launch.ownership import custom_text
+from models_app.core.launch.tokens import POSIX
 from models_app.core.settings import Override, Settings
 from models_app.core.units import GIB, from_gib
 
@@ -67,13 +68,15 @@ class Request:
     served_id: str
     device_count: int = 1
     """Devices that the server shares the model among; nearly all use one."""
+    word_rules: str = POSIX
+    """How the host's system splits a launch text."""
 
     def executable(self, engine: str = "") -> Executable:
         return resolve_executable(self.settings, self.override.backend, self.row.model_class, engine)
 
     def command(self, exe: str, lines: Sequence[str], table: FlagTable = RAW) -> Composition:
         """The program and its lines with the person's text laid over them."""
-        return compose(table, [executable_word(exe), *lines], custom_text(self.override))
+        return compose(table, [executable_word(exe), *lines], custom_text(self.override), self.word_rules)
 
     @property
     def size_gib(self) -> float:
