@@ -90,7 +90,7 @@ def lift_pin(*, host: Host, actor: Actor) -> None:
     """The host takes newer texts again."""
     require(actor.user, Level.OPERATE)
     with transaction.atomic():
-        row = Publishing.objects.select_for_update().select_related("pinned").filter(host=host).first()
+        row = Publishing.objects.select_for_update(of=("self",)).select_related("pinned").filter(host=host).first()
         if row is None or row.pinned is None:
             return
         changes = {"pinned": [row.pinned.number, None]}
