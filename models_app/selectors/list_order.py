@@ -52,6 +52,7 @@ class Line(NamedTuple):
     plan: PlanLine | None = None
 
 
+_GONE = frozenset({Row.State.MISSING, Row.State.OFFLINE})
 Quant = TypeVar("Quant", Line, Row)
 _FEW = ("pk", "host_id", "model_key", "path", "size_bytes")
 _MORE = ("served_id", "host__slug", "category", "quant", "state", "family_key")
@@ -124,10 +125,14 @@ def _by_family(shown: list[tuple[Line, list[Line]]]) -> list[tuple[Line, list[Li
 
 
 def choose(rows: Sequence[Quant], picks: frozenset[int], plan_of: Callable[[Quant], Judged | None]) -> Quant:
-    """The quant a person picked, else the largest that fits, else the smallest of those with a plan."""
+    """The quant a person picked, else the largest that fits, else the smallest of those with a plan.
+
+    Files that are gone stand back behind those that are there.
+    """
     picked = next((row for row in rows if row.pk in picks), None)
     if picked:
         return picked
+    rows = [row for row in rows if row.state not in _GONE] or rows
     fitting = [row for row in rows if (plan := plan_of(row)) and plan.verdict == "fits"]
     if fitting:
         return max(fitting, key=lambda row: row.size_bytes)

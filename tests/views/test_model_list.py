@@ -191,3 +191,11 @@ def test_a_quant_that_cannot_be_served_is_not_the_one_shown(gpu_host: Host, view
 def test_a_plan_that_does_not_fit_counts_as_a_warning(shelf_rows: Host, viewer: Client) -> None:
     assert _names(_html(viewer, "/models/?state=warning")) == ["gamma-70b"]
     assert 'state=warning"><span class="q-st q-warn">' in _html(viewer, "/")
+
+
+@pytest.mark.parametrize("sort", ["", "size"])
+def test_a_quant_that_is_gone_is_not_the_one_shown(gpu_host: Host, viewer: Client, sort: str) -> None:
+    here = _add(gpu_host, "moved-1b", "Q8_0")
+    _add(gpu_host, "moved-1b", "BF16", size_bytes=9 << 30, state=Row.State.MISSING)
+    html = _html(viewer, f"/models/?sort={sort}")
+    assert re.findall(r'<a class="q-name" href="/models/(\d+)/">', html) == [str(here.pk)]
