@@ -22,6 +22,8 @@ STATES = {
     "unloaded": ("", "not loaded", "idle"),
 }
 """State -> tone, word, icon."""
+ENDABLE = ("loaded", "sleeping")
+"""A router ends such a model for another one when no request is in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +46,13 @@ class ModelLine:
 
 @dataclass(frozen=True, slots=True)
 class RouterView:
-    """`slots` says how many of how many are taken; `busy` that a load has to wait."""
+    """`slots` says how many of how many are taken; `full` that a load ends another model, `busy` that it is refused."""
 
     tone: str
     headline: str
     details: str
     slots: str
+    full: bool
     busy: bool
     stale: bool
     lines: tuple[ModelLine, ...]
@@ -62,13 +65,14 @@ def router_view(router: Router, estimates: Mapping[str, int], *, shows_commands:
     lines = [_line(item, estimates, shows_commands) for item in router.listed]
     tone, headline = _headline(router)
     program = " ".join(part for part in (router.kind, router.program_version) if part)
-    busy = bool(router.slots) and router.held >= (router.slots or 0)
+    full = bool(router.slots) and router.held >= (router.slots or 0)
     return RouterView(
         tone=tone,
         headline=headline,
         details=f"{program}, {counted(len(lines), 'model')}" if router.seen_at else "",
         slots=f"{router.held} of {counted(router.slots, 'slot')} taken" if router.slots else "",
-        busy=busy,
+        full=full,
+        busy=full and not any(item["state"] in ENDABLE for item in router.listed),
         stale=router.is_stale,
         lines=tuple(line for line in lines if line.held or line.tone == "bad"),
         others=tuple(line for line in lines if not line.held and line.tone != "bad"),

@@ -29,8 +29,8 @@ from quartermaster_site.jobs.services import Started, start_job
 
 log = logging.getLogger(__name__)
 LOOK_TASK = "models_app.host_tasks.look_at_router"
-KIND = "router"
-ACTIONS = ("load", "unload")
+KINDS = {"load": "load_model", "unload": "unload_model"}
+"""What people have a router do -> the kind of job."""
 _LOST_AFTER = timedelta(minutes=2)
 _MOST_ALIASES, _MOST_WORDS = 100, 1000
 
@@ -163,15 +163,14 @@ def start_action(*, host: Host, action: str, model: str, actor: Actor) -> Starte
     row = router_of(host)
     if not row.url:
         raise Refused("No router address is set for this host: an administrator sets it on the Router page.")
-    if action not in ACTIONS or not model or (model == ALL and action == "load"):
+    if action not in KINDS or not model or (model == ALL and action == "load"):
         raise Refused("Choose a model to load or unload.")
     if model != ALL and model not in {item["id"] for item in row.listed}:
         raise Refused("The router does not list this model.")
     row.host = host
     inputs = {"action": action, "model": model, **inputs_of(row)}
-    label = f"{action} all models" if model == ALL else f"{action} {model}"
-    subject = ("router", f"{action}:{sha256(model.encode()).hexdigest()[:40]}", label[:200])
-    started = start_job(kind=KIND, host=host, inputs=inputs, subject=subject, actor=actor)
+    subject = ("router", sha256(model.encode()).hexdigest()[:40], "all models" if model == ALL else model[:200])
+    started = start_job(kind=KINDS[action], host=host, inputs=inputs, subject=subject, actor=actor)
     if started.created:
         changes = {"model": ["", model[:300]]}
         record(actor, f"router.{action}", subject=host, host_slug=host.slug, changes=changes)

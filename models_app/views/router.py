@@ -52,7 +52,7 @@ def _router_page(request: Request, host: Host, router: Router, form: RouterForm,
     may_manage = may(request.user, Level.MANAGE)
     names = [item["id"] for item in router.listed]
     plans = StoredPlan.objects.filter(row__host=host).values_list("profile_id", "est_vram_bytes") if names else []
-    last = Job.objects.filter(kind=routers.KIND, host=host).select_related("host", "started_by").first()
+    last = Job.objects.filter(kind__in=routers.KINDS.values(), host=host).select_related("host", "started_by").first()
     context = {
         "host": host,
         "router": router,

@@ -85,8 +85,16 @@ KINDS: tuple[Kind, ...] = (
         listed=False,
     ),
     Kind(
-        "router",
-        "Router",
+        "load_model",
+        "Load model",
+        "models_app.host_tasks.ask_router",
+        True,
+        "models_app.receivers.RouterReceiver",
+        repeatable=False,
+    ),
+    Kind(
+        "unload_model",
+        "Unload model",
         "models_app.host_tasks.ask_router",
         True,
         "models_app.receivers.RouterReceiver",

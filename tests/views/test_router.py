@@ -92,9 +92,12 @@ def test_commands_for_staff_without_secrets(router: Router, admin: Client) -> No
 
 
 def test_all_slots_are_busy(router: Router, operator: Client) -> None:
-    Router.objects.update(held=2, listed=[entry("a", "loaded"), entry("b", "sleeping")])
+    Router.objects.update(held=2, listed=[entry("a", "loading"), entry("b", "stopping")])
+    assert "All slots are busy" in operator.get(PAGE).content.decode()
+    Router.objects.update(held=2, listed=[entry("a", "loaded"), entry("b", "loading")])
     html = operator.get(PAGE).content.decode()
-    assert "All slots are busy" in html
+    assert "All slots are busy" not in html
+    assert "ends the one that was used least recently" in html
     assert "Unload 2 models" in html
 
 
@@ -143,7 +146,7 @@ def test_roles(
     assert client.post(PAGE, {"version": "1", "url": ""}).status_code == settings
     order = {"action": "unload", "model": "qwen3-8b"}
     assert client.post(f"{PAGE}action/", order).status_code == action
-    assert Job.objects.filter(kind="router").count() == (action == 302)
+    assert Job.objects.filter(kind="unload_model").count() == (action == 302)
 
 
 def test_the_polled_part(router: Router, viewer: Client) -> None:
