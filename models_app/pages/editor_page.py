@@ -9,7 +9,9 @@ from typing import Any
 from models_app.core.fields import Field
 from models_app.core.fields.field import CHOICE, INTEGER, INTEGERS, MODEL, MULTILINE, NUMBER, RECORDS, SWITCH
 from models_app.core.fields.groups import GROUPS, OPEN_GROUPS, grouped
+from models_app.core.planning.question import WINDOW_STEP
 from models_app.core.settings import Settings
+from models_app.core.state.checks import ROPE_FACTOR
 from models_app.core.state.typed import control_text
 from models_app.editor_form import NONE, EditorForm, mode_of
 
@@ -26,6 +28,16 @@ class Option:
     value: str
     text: str
     on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Slide:
+    """A slider beside a window, in tokens. RoPE scaling lifts its end from `trained` to `scaled`."""
+
+    step: int
+    trained: int
+    scaled: int
+    now: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +59,7 @@ class Control:
     inputmode: str = ""
     multiline: bool = False
     picks: tuple[Option, ...] = ()
+    slide: Slide | None = None
 
     @property
     def set(self) -> bool:
@@ -84,6 +97,8 @@ class Facts:
     """A variant's model: what it hands down, by key."""
     backends: tuple[tuple[str, str], ...] = ()
     """(id, name) of the backends that may run the model."""
+    window_tokens: int = 0
+    """What the plan of this form runs with, 0 where it has no window of its own."""
 
 
 def control_groups(form: EditorForm, facts: Facts) -> list[ControlGroup]:
@@ -118,6 +133,7 @@ def control_of(form: EditorForm, row: Field, facts: Facts) -> Control:
         multiline=row.kind == MULTILINE,
         inputmode={INTEGER: "numeric", NUMBER: "decimal"}.get(row.kind, ""),
         picks=_picks(form, row, facts, text),
+        slide=None if locked else _slide(form, row, facts),
     )
 
 
@@ -198,6 +214,8 @@ def _help(form: EditorForm, row: Field) -> str:
 def _origin(form: EditorForm, row: Field, facts: Facts, text: str, locked: str) -> str:
     if locked:
         return f"launch arguments own this: {locked}"
+    if row.key == "ctx" and text and facts.window_tokens not in (0, form.reading.values.get("ctx", 0)):
+        return f"runs with {facts.window_tokens:,}" + (", not saved yet" if row.key in form.touched else "")
     if row.key in form.touched:
         return "not saved yet"
     if text:
@@ -208,6 +226,14 @@ def _origin(form: EditorForm, row: Field, facts: Facts, text: str, locked: str) 
     if row.key in _HOST_KEYS or (row.key in ("kvK", "kvV") and facts.settings.kv_quant):
         return "host setting"
     return "planner"
+
+
+def _slide(form: EditorForm, row: Field, facts: Facts) -> Slide | None:
+    """For a window of a chat model whose trained length is known."""
+    trained = form.limits.trained_tokens // WINDOW_STEP * WINDOW_STEP
+    if row.key != "ctx" or not facts.window_tokens or trained <= WINDOW_STEP:
+        return None
+    return Slide(WINDOW_STEP, trained, trained * ROPE_FACTOR, facts.window_tokens)
 
 
 def _picks(form: EditorForm, row: Field, facts: Facts, text: str) -> tuple[Option, ...]:

@@ -44,8 +44,8 @@ def layer_strip(block_count: int, placement: Placement) -> LayerStrip | None:
     for key, members in groupby(kinds):
         end = start + len(list(members))
         y, height = _SHORT if key == "other" else _TALL
-        places = (f"{100 * place / block_count:.2f}%" for place in (start, end))
-        runs.append(Run(*places, end - start, y + height / 2, height, key))
+        left, right = (f"{100 * place / block_count:.2f}%" for place in (start, end))
+        runs.append(Run(left, right, end - start, y + height / 2, height, key))
         start = end
     return LayerStrip(tuple(runs), _label(block_count, first_on_gpu, placement), _legend(set(kinds)))
 

@@ -76,12 +76,13 @@ def model_edit_preview(request: Request, pk: int) -> HttpResponse:
     form = _posted_form(request, editing)
     if not wants_fragment(request):
         return _page(request, editing, form, status=422 if form.errors else 200)
-    context: dict[str, Any] = {"groups": control_groups(form, _facts(editing)), "form": form}
+    preview = editing.plan if form.errors else preview_of(editing, form)
+    context: dict[str, Any] = {"groups": control_groups(form, _facts(editing, preview)), "form": form}
     if form.errors:
         response = page(request, "models/model_edit.html#refused", context, status=422)
         response["HX-Reswap"] = "none"
     else:
-        context["panel"] = panel_of(editing, preview_of(editing, form))
+        context["panel"] = panel_of(editing, preview)
         response = page(request, "models/model_edit.html#preview", context)
     return with_sequence(request, response)
 
@@ -197,7 +198,7 @@ def _posted_form(request: Request, editing: Editing) -> EditorForm:
     )
 
 
-def _facts(editing: Editing) -> Facts:
+def _facts(editing: Editing, preview: Preview) -> Facts:
     changes = list(selectors.changes(editing.row).filter(variant="")[: selectors.MOST_CHANGES])
     now = timezone.now()
     pattern = editing.pinned.pattern
@@ -207,6 +208,7 @@ def _facts(editing: Editing) -> Facts:
         authors={key: f"{who}, {ago(at, now)}" for key, (who, at) in selectors.authors(changes).items()},
         source=f"pattern {pattern}" if pattern else "this model",
         backends=editing.backends,
+        window_tokens=preview.base.placement.ctx_tokens if preview.base.placement else 0,
     )
 
 
@@ -218,7 +220,7 @@ def _page(
         "head": model_head(editing.detail, "models:model-edit"),
         "notes": model_notes(editing.detail),
         "form": form,
-        "groups": control_groups(form, _facts(editing)),
+        "groups": control_groups(form, _facts(editing, preview)),
         "panel": panel_of(editing, preview),
         "planned": preview.base.verdict != "unplanned",
         "pattern": editing.pinned.pattern,

@@ -189,6 +189,27 @@
     return /^[0-9.]+k$/i.test(plain) ? Number(plain.slice(0, -1)) * 1024 : Number(plain || NaN);
   }
 
+  // The slider beside a window moves its field, and follows it. RoPE scaling lifts its end.
+  for (const slider of document.querySelectorAll("input[data-slide]")) {
+    const field = byId(slider.dataset.slide);
+    const follow = () => {
+      const rope = field.form.elements.ropeScaling;
+      const scaled = rope && rope.value !== "" && rope.value !== "none";
+      slider.max = scaled ? slider.dataset.scaled : slider.dataset.trained;
+      slider.value = tokens(field.value) || tokens(field.placeholder) || slider.max;
+      slider.setAttribute("aria-valuetext", Number(slider.value).toLocaleString("en") + " tokens");
+    };
+    slider.addEventListener("input", () => {
+      field.value = slider.value;
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    });
+    slider.addEventListener("change", () => field.dispatchEvent(new Event("change", { bubbles: true })));
+    field.form.addEventListener("input", follow);
+    field.form.addEventListener("change", follow);
+    slider.hidden = false;
+    follow();
+  }
+
   // A field is one control, or a row of radios of which the first says nothing.
   function saysSomething(row, field) {
     const chosen = row.querySelector("input[type=radio]:checked");

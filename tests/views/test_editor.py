@@ -73,6 +73,25 @@ def test_the_form_comes_from_the_catalogue_for_this_class(editor: Client, row: R
     assert "Automatic (on)" in _control(html, "preserveThinking")
 
 
+def test_a_window_between_the_steps_says_what_runs_and_keeps_its_text(editor: Client, row: Row, save: Any) -> None:
+    url = f"/models/{row.pk}/edit/"
+    html = editor.post(f"{url}preview/", {"version": "0", "ctx": "5000"}, headers=HTMX).content.decode()
+    assert 'id="o-ctx" hx-swap-oob="true"><b>runs with 4,096, not saved yet' in html
+    whole = _control(editor.post(f"{url}preview/", {"version": "0", "ctx": "5000"}).content.decode(), "ctx")
+    assert 'value="5000"' in whole
+    even = editor.post(f"{url}preview/", {"version": "0", "ctx": "8192"}, headers=HTMX).content.decode()
+    assert "runs with" not in even
+
+
+def test_the_slider_ends_at_the_trained_length_and_further_with_rope_scaling(editor: Client, row: Row) -> None:
+    control = _control(editor.get(f"/models/{row.pk}/edit/").content.decode(), "ctx")
+    assert re.search(r'type="range" hidden .* max="40960" .* data-trained="40960" data-scaled="327680"', control)
+    form = {"version": "0", "ctx": "65536"}
+    assert editor.post(f"/models/{row.pk}/edit/preview/", form, headers=HTMX).status_code == 422
+    scaled = editor.post(f"/models/{row.pk}/edit/preview/", {**form, "ropeScaling": "yarn"}, headers=HTMX)
+    assert scaled.status_code == 200
+
+
 def test_the_form_stays_light(editor: Client, row: Row) -> None:
     html = editor.get(f"/models/{row.pk}/edit/").content.decode()
     assert html.index("</form>", html.index('id="edit"')) - html.index('id="edit"') < 42_000
