@@ -28,6 +28,8 @@ class Child:
     quit_signal: signal.Signals
     spawn: Callable[[], subprocess.Popen[bytes]]
     process: subprocess.Popen[bytes] = field(init=False)
+    optional: bool = False
+    """The rest goes on without it."""
     deaths: list[float] = field(default_factory=list)
     """When it died, by the monotonic clock."""
 
@@ -66,6 +68,7 @@ def start(
     folder: Path,
     log_folder: Path,
     quit_signal: signal.Signals = signal.SIGTERM,
+    optional: bool = False,
 ) -> Child:
     """Start a process in a session of its own; its output goes to a log file."""
     log_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,7 +89,7 @@ def start(
                 preexec_fn=_die_with_parent() if sys.platform == "linux" else None,
             )
 
-    return Child(name, log, quit_signal, spawn)
+    return Child(name, log, quit_signal, spawn, optional)
 
 
 def _die_with_parent() -> Callable[[], None] | None:

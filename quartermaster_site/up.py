@@ -14,9 +14,10 @@ from types import FrameType
 from typing import NoReturn
 
 from gpus_app.core.errors import QuartermasterError, UsageError
-from quartermaster_site import env, preparation, processes
+from quartermaster_site import env, preparation, processes, serving
 from quartermaster_site.network import check_port, served_names, wait_until_up
 from quartermaster_site.processes import Child
+from quartermaster_site.serving import Serving
 
 DEFAULT_PORT = 8420
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -38,6 +39,14 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, metavar="N", help=f"default {DEFAULT_PORT}")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDR", help="address to bind (default: this machine)")
     parser.add_argument("--no-worker", action="store_true", help="web pages alone; workers run elsewhere")
+    parser.add_argument(
+        "--serve",
+        type=int,
+        nargs="?",
+        const=serving.DEFAULT_PORT,
+        metavar="PORT",
+        help=f"start llama-server beside it as a router over the written presets (default port {serving.DEFAULT_PORT})",
+    )
     return parser.parse_args(arguments)
 
 
@@ -49,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(number, _stop)
     try:
         with preparation.only_one(env.prepared_data_dir()):
-            _start(options, children)
-            _watch(children)
+            router = _start(options, children)
+            _watch(children, router)
     except Stopped:
         _say("stopping")
         return 0
@@ -69,9 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         processes.stop_all(children)
 
 
-def _start(options: argparse.Namespace, children: list[Child]) -> None:
+def _start(options: argparse.Namespace, children: list[Child]) -> Serving | None:
+    """Start everything but the router, which waits for a file to read."""
     folders = [_model_folder(text) for text in options.models]
     check_port(options.host, options.port)
+    _check_serve(options)
     names = served_names(options.host)
     os.environ.setdefault("QM_ALLOWED_HOSTS", ",".join(names))
     if not options.no_worker:
@@ -93,8 +104,32 @@ def _start(options: argparse.Namespace, children: list[Child]) -> None:
     token = preparation.setup_token()
     if token:
         _say(f"first use, open this link once: {address}/setup/?token={token}")
+    router = _router(options.serve)
     if folders:
         _say(preparation.queue_first_scan(folders))
+    return router
+
+
+def _check_serve(options: argparse.Namespace) -> None:
+    if options.serve is None:
+        return
+    if options.no_worker:
+        raise UsageError("--serve needs the worker of this machine, which writes the router's file: drop --no-worker.")
+    if options.serve == options.port:
+        raise UsageError(f"--serve {options.serve}: the pages have this port, the router needs another.")
+    serving.checked_port(options.serve)
+
+
+def _router(port: int | None) -> Serving | None:
+    """The router that was asked for; says why there is none."""
+    if port is None:
+        return None
+    found = serving.serving_of(port)
+    if isinstance(found, str):
+        _say(found)
+        return None
+    _say(f"{found.server} serves at {found.address}/ as soon as {found.presets} is written")
+    return found
 
 
 def _model_folder(text: str) -> str:
@@ -195,11 +230,17 @@ def _end(code: int) -> str:
     return f"ended with code {code}"
 
 
-def _watch(children: Sequence[Child]) -> NoReturn:
+def _watch(children: list[Child], router: Serving | None = None) -> NoReturn:
     while True:
-        for child in children:
+        if router is not None and (started := router.start_if_ready()) is not None:
+            children.append(started)
+            _say(f"the router runs at {router.address}/; its log is {started.log}")
+        for child in list(children):
             if not child.is_running and not _stopping.is_set() and not _revive(child):
                 _say(f"the {child.name} process keeps dying.")
+                if child.optional:
+                    children.remove(child)
+                    _say(f"the rest goes on without it. Its log is {child.log}.")
                 _check(children)
         if _stopping.wait(0.3):
             raise Stopped
