@@ -84,7 +84,8 @@ def _how_context(table: ModelTable, answer: Answer) -> str:
         text += f"; {sharing} layers have none of their own and read those of earlier ones"
     if table.is_recurrent:
         copies = launch.slots * (1 + (launch.rollback_snapshots if table.rolls_back else 0))
-        text += f"; {copies} recurrent state(s), which do not grow with the window"
+        states = "1 recurrent state, which does" if copies == 1 else f"{copies} recurrent states, which do"
+        text += f"; {states} not grow with the window"
     return f"{text}."
 
 
