@@ -76,7 +76,7 @@ def test_a_look_that_finds_nothing_leaves_no_job(scanned, beat):
 
 def test_heartbeats_cost_nearly_nothing(scanned, beat, django_assert_max_num_queries):
     beat()
-    with django_assert_max_num_queries(9):  # four of them are the test's own
+    with django_assert_max_num_queries(10):  # four of them are the test's own
         beat(5)
     with django_assert_max_num_queries(18):
         beat(30)
