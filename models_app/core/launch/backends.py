@@ -73,13 +73,26 @@ def resolve_backend(entries: Iterable[BackendEntry], pinned: str, backend_class:
     return next((entry for entry in serving if entry.default), serving[0] if serving else None)
 
 
-_CLASS_ENGINES = {"hf": "vllm", "image": "sd", "video": "sd", "3d": "trellis2"}
+_USUAL_KINDS = {
+    "llm": "llama",
+    "embedding": "llama",
+    "decision": "llama",
+    "hf": "vllm",
+    "image": "sd",
+    "video": "sd",
+    "3d": "trellis2",
+}
+
+
+def usual_kind(model_class: str) -> str:
+    """The kind of backend that a model class is made for; most are called like their class."""
+    return _USUAL_KINDS.get(model_class, model_class)
 
 
 def engine_of(settings: Settings, override: Override, model_class: str) -> str:
-    """The kind of backend that runs a model class here: the canonical name of the kind."""
-    if model_class not in ("llm", "embedding", "decision"):
-        return _CLASS_ENGINES.get(model_class, model_class)
+    """The kind of backend that runs a model class here: only chat models have a choice."""
+    if model_class != "llm":
+        return usual_kind(model_class)
     entry = resolve_backend(settings.backends, override.backend, "llm")
     kind = kind_of(entry.kind) if entry is not None else None
     return kind.name if kind is not None else "llama"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from models_app.core.classes.tts import TTSCPP
 from models_app.core.launch.audio_devices import flavour_of
-from models_app.core.launch.backends import SIBLINGS, kind_classes, kind_of, resolve_backend, sibling
+from models_app.core.launch.backends import SIBLINGS, kind_classes, kind_of, resolve_backend, sibling, usual_kind
 from models_app.core.settings import BackendEntry, Settings
 
 AUDIOCPP, VLLM = "audiocpp", "vllm"
@@ -55,7 +55,7 @@ def resolve_executable(settings: Settings, pinned: str, model_class: str, engine
         name = kind.name if kind else entry.kind
         flavour = flavour_of(entry.variant) if name == AUDIOCPP else ""
         return Executable(entry.path, engine or name, flavour, registered=True, backend_id=entry.id, own_kind=name)
-    return Executable(_fallback(settings, model_class, backend_class), engine or _usual_kind(model_class))
+    return Executable(_fallback(settings, model_class, backend_class), engine or usual_kind(model_class))
 
 
 def readable_kinds(model_class: str, engine: str = "") -> tuple[str, ...]:
@@ -114,9 +114,3 @@ def _fallback(settings: Settings, model_class: str, backend_class: str) -> str:
     if named or attribute not in SIBLINGS:
         return named or "llama-server"
     return sibling(settings.server_exe, SIBLINGS[attribute])
-
-
-def _usual_kind(model_class: str) -> str:
-    return {"image": "sd", "video": "sd", "3d": "trellis2", "hf": VLLM, "upscale": "upscale"}.get(
-        model_class, "llama" if model_class in ("llm", "embedding", "decision") else model_class
-    )

@@ -16,7 +16,7 @@ from models_app.core.export.presets import FILE_NAME, SLUG
 from models_app.core.export.presets.entry import keys_of
 from models_app.core.export.presets.router import models_max
 from models_app.core.export.presets.writing import Unwritable, alias_text, id_text, served_id
-from models_app.core.launch.backends import KINDS
+from models_app.core.launch.backends import KINDS, usual_kind
 from models_app.core.launch.tokens import split_command
 
 SERVED_CLASSES = ("llm", "embedding", "decision")
@@ -28,7 +28,6 @@ DEVICE_PINS = {"CUDA_VISIBLE_DEVICES": "CUDA", "GGML_VK_VISIBLE_DEVICES": "Vulka
 LOST_TOP = ("vramBudgetGB", "ramBudgetGB", "slotCache", "promptEnhancers")
 LOST_FIELDS = ("concurrencyLimit", "healthCheckTimeout", "capabilities", "promptEnhancer", "promptEnhancerEdit")
 _INDICES = re.compile(r"\d+(?:,\d+)*\Z")
-_KIND_OF_CLASS = {"hf": "vllm", "image": "sd", "video": "sd", "3d": "trellis2"}
 
 
 def convert(document: Document, options: Options) -> Document:
@@ -130,7 +129,7 @@ class _Sections:
         """The command without its executable."""
         if entry.model_class and entry.model_class not in SERVED_CLASSES:
             self.others += 1
-            kind = _KIND_OF_CLASS.get(entry.model_class, entry.model_class)
+            kind = usual_kind(entry.model_class)
             raise Unwritable(f"served by {kind}, not by {SLUG}")
         if not entry.model_class:
             raise Unwritable("a hand-declared model; this server starts its own executable only")
