@@ -190,25 +190,27 @@
   }
 
   // The slider beside a window moves its field, and follows it. RoPE scaling lifts its end.
-  for (const slider of document.querySelectorAll("input[data-slide]")) {
-    const field = byId(slider.dataset.slide);
-    const follow = () => {
-      const rope = field.form.elements.ropeScaling;
-      const scaled = rope && rope.value !== "" && rope.value !== "none";
-      slider.max = scaled ? slider.dataset.scaled : slider.dataset.trained;
-      slider.value = tokens(field.value) || tokens(field.placeholder) || slider.max;
-      slider.setAttribute("aria-valuetext", Number(slider.value).toLocaleString("en") + " tokens");
-    };
-    slider.addEventListener("input", () => {
-      field.value = slider.value;
-      field.dispatchEvent(new Event("input", { bubbles: true }));
-    });
-    slider.addEventListener("change", () => field.dispatchEvent(new Event("change", { bubbles: true })));
-    field.form.addEventListener("input", follow);
-    field.form.addEventListener("change", follow);
-    slider.hidden = false;
-    follow();
-  }
+  document.addEventListener("DOMContentLoaded", () => {
+    for (const slider of document.querySelectorAll("input[data-slide]")) {
+      const field = byId(slider.dataset.slide);
+      const follow = () => {
+        const rope = field.form.elements.ropeScaling;
+        const scaled = rope && rope.value !== "" && rope.value !== "none";
+        slider.max = scaled ? slider.dataset.scaled : slider.dataset.trained;
+        slider.value = tokens(field.value) || tokens(field.placeholder) || slider.max;
+        slider.setAttribute("aria-valuetext", Number(slider.value).toLocaleString("en") + " tokens");
+      };
+      slider.addEventListener("input", () => {
+        field.value = slider.value;
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+      });
+      slider.addEventListener("change", () => field.dispatchEvent(new Event("change", { bubbles: true })));
+      field.form.addEventListener("input", follow);
+      field.form.addEventListener("change", follow);
+      slider.hidden = false;
+      follow();
+    }
+  });
 
   // A field is one control, or a row of radios of which the first says nothing.
   function saysSomething(row, field) {

@@ -97,5 +97,24 @@ def test_a_launch_text_is_checked_while_typing(page: Page, library: str, sign_in
     expect(page.locator("#findings")).to_contain_text("router probes the port it assigned")
     expect(text).to_be_focused()
     page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("#e-customArgs")).to_contain_text("--port takes the port from the router")
+    text.fill("-t 12 # more\n\t--host 0.0.0.0")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("button", name="Save as it is").click()
     expect(page.get_by_text("Saved.")).to_be_visible()
-    assert Override.objects.get().fields == {"customArgs": "-t 12 # more\n\t--port 9"}
+    assert Override.objects.get().fields == {"customArgs": "-t 12 # more\n\t--host 0.0.0.0"}
+
+
+def test_the_slider_moves_the_window_and_follows_it(settings: Page) -> None:
+    context, slider = settings.get_by_label("Context", exact=True), settings.get_by_label("Context, slider")
+    expect(slider).to_be_visible()
+    context.fill("5000")
+    expect(settings.locator("#o-ctx")).to_contain_text("runs with 4,096")
+    expect(context).to_have_value("5000")
+    slider.focus()
+    slider.press("ArrowRight")
+    expect(context).to_have_value("8192")
+    expect(settings.locator("#plan")).to_contain_text("context 8,192")
+    expect(slider).to_have_attribute("max", "32768")
+    context.fill("16k")
+    expect(slider).to_have_value("16384")

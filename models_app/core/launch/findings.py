@@ -94,7 +94,13 @@ def _unread(names: Collection[str]) -> TextFinding:
 def _plumbing(words: Sequence[Word]) -> list[TextFinding]:
     flags = {word.row.knob: word.text for word in words if word.row is not None and not word.is_value}
     return [
-        TextFinding(WARN, "warning", flags.get(knob, ""), f"This belongs to the router: {consequence}.", confirm=True)
+        TextFinding(
+            WARN,
+            "warning",
+            flags.get(knob, ""),
+            f"This belongs to the router: {consequence}.",
+            confirm=knob != "port",  # the port is judged by `port_problem`: it is right or refused
+        )
         for knob, consequence in plumbing_warnings(owned_by(words))
     ]
 
