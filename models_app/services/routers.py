@@ -107,6 +107,11 @@ def ask(row: Router) -> None:
         log.warning("%s: its router is not looked at: %s", row.host.slug, error)
 
 
+def forget_question(host: Host) -> None:
+    """The worker that was asked is gone and will not answer."""
+    Router.objects.filter(host=host).update(asked_at=None)
+
+
 def inputs_of(row: Router) -> dict[str, Any]:
     """What a host needs to reach its router."""
     return {"url": row.url, "key": row.key, "kind": row.host.publish_dialect}

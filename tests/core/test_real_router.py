@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from models_app import routing
 from models_app.core.export.document import Document, Entry
 from models_app.core.export.llama_swap import Options
 from models_app.core.export.presets import options, reading
@@ -19,6 +21,7 @@ from models_app.core.launch.tokens import join_tokens
 from models_app.core.settings import Override
 from models_app.router import llama_server
 from models_app.router.connection import RouterRefused
+from models_app.target_file import write_target
 from tests.fit_params import stand_ins
 from tests.real_router import buffers_of, loaded, mib, model, options_of, planned, router, until
 from tests.zoo import zoo
@@ -226,3 +229,33 @@ def test_switches_that_are_off_stay_off(server, tmp_path):
     )
     with router(server, presets) as connection:
         _lists_exactly(connection, presets.read_text("utf-8"))
+
+
+def test_what_a_worker_does_at_its_router(server, tmp_path):
+    """Loads, unloads, has a file read, and puts the one before back when the real router refuses it."""
+    folder, presets = tmp_path / "models", tmp_path / "models.ini"
+    path = zoo.write_model("qwen25-0.5b-f16", str(folder))[0]
+    old = f"[small]\nalias = s\nmodel = {path}\nctx-size = 512\nno-warmup = true\n"
+    presets.write_text(old, encoding="utf-8")
+    with router(server, presets) as connection:
+        inputs = {"url": connection.url, "kind": "llama-server"}
+
+        def told(action, name):
+            (found,) = routing.act({**inputs, "action": action, "model": name}, print, lambda: True)["router"]["models"]
+            return found["state"]
+
+        assert told("load", "small") == "loaded"
+        assert told("unload", routing.ALL) == "unloaded"
+        twice = f"{old}[other]\nalias = s\nmodel = {path}\n"
+        for text, refused in ((f"{old}[b]\nmodel = /b.gguf\n", False), (twice, True)):
+            before = presets.read_bytes()
+            result = write_target(
+                str(presets), text, sha256=sha256(text.encode()).hexdigest(), expected_sha256="", adopt=True
+            )
+            if refused:
+                with pytest.raises(routing.RouterRefusal, match="put back and read again"):
+                    routing.reload(inputs, result, before, text)
+            else:
+                assert routing.reload(inputs, result, before, text)["outcome"] == "reloaded: the router lists 2 models"
+        assert presets.read_bytes() == before
+        assert loaded(connection, "small").state == "loaded", "after a refused file loads would hang"

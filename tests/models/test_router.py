@@ -21,6 +21,7 @@ from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.errors import EditConflict, NotAllowed, Refused
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.jobs.untrusted import ReportRefused
+from quartermaster_site.preparation import recover
 from tests.router_stand_in import recorded, stand_in
 
 SERVER = "llama-server-router"
@@ -150,6 +151,12 @@ def test_a_lost_question_is_asked_again(linked, router):
     Router.objects.update(asked_at=timezone.now() - timedelta(minutes=3))
     note_heartbeat(slug="local", worker="w", version="1", sent_at=time.time())
     assert len(router.asked) > before
+
+
+def test_a_worker_that_went_away_is_asked_again_at_once(linked):
+    Router.objects.update(asked_at=timezone.now())
+    recover()
+    assert Router.objects.get().asked_at is None
 
 
 @pytest.fixture
