@@ -403,9 +403,8 @@ class TestNotPlanned:
         (found,) = plan_row(
             row_of(header),
             header,
-            settings=Settings(),
+            settings=Settings(backends=(BackendEntry(id="v", kind="vllm", path="/opt/vllm"),)),
             budget=budget_of([24]),
-            backends=(BackendEntry(id="v", kind="vllm", path="/opt/vllm"),),
         )
         assert found.engine == "vllm"
         assert "--quantization" in found.argv

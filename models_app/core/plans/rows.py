@@ -16,10 +16,12 @@ from models_app.core.planning.context_curve import ContextCurve, context_curve
 from models_app.core.planning.table import model_table
 from models_app.core.planning.wishes import Excess
 from models_app.core.plans.engines.registry import ENGINES, VLLM_LLM, Engine, plan_class
-from models_app.core.plans.engines.request import Surroundings, skipped
+from models_app.core.plans.engines.request import Request, Surroundings, skipped
 from models_app.core.plans.llm import Headers, Model, place_profile, plan_profile
-from models_app.core.settings import BackendEntry, Override, Settings
+from models_app.core.settings import Override, Settings
 from models_app.core.state.profile_set import Profile, ProfiledModel, profile_set
+
+NO_HEADER = "its header can't be read"
 
 
 def no_header(_path: str) -> Header | None:
@@ -33,7 +35,6 @@ def plan_row(
     settings: Settings,
     override: Override | None = None,
     budget: Budget,
-    backends: Sequence[BackendEntry] = (),
     headers: Headers = no_header,
     excesses: Sequence[Excess] = (),
     outputs: str = "server",
@@ -42,27 +43,18 @@ def plan_row(
 ) -> tuple[Plan, ...]:
     """The plans of a row, the base first. Never fails for what a file says: what can't be planned says why.
 
-    `headers` gives the header of a companion file, None where it can't be read; `backends` replaces the registry of
-    the settings where it is given; `excesses` are what checks of this model have shown; `outputs` is that of
-    `Launch`; `surroundings` are for classes with components; `word_rules` say how the host splits launch texts.
+    `headers` gives the header of a companion file, None where it can't be read; `excesses` are what checks of this
+    model have shown; `outputs` is that of `Launch`; `surroundings` are for classes with components; `word_rules` say
+    how the host splits launch texts.
     """
     own = override or Override()
-    if backends:
-        settings = replace(settings, backends=tuple(backends))
     if reason := unusable_reason(row):
         return (skipped(row, own, reason),)
     if engine := _engine(row, settings, own):
-        around = surroundings or Surroundings(header_of=headers)
-        return plan_class(
-            engine,
-            row,
-            header,
-            settings=settings,
-            override=own,
-            budget=budget,
-            surroundings=around,
-            word_rules=word_rules,
-        )
+        if header is None and engine.reads_header:
+            return (skipped(row, own, row.class_reason or NO_HEADER),)
+        around, head = surroundings or Surroundings(header_of=headers), header or Header()
+        return plan_class(engine, Request(row, head, settings, own, budget, around, row.id, word_rules=word_rules))
     reason = skip_reason(row, header, settings, own)
     if reason or header is None:
         return (skipped(row, own, reason),)
@@ -156,7 +148,7 @@ def skip_reason(row: Row, header: Header | None, settings: Settings, override: O
     if row.model_class != "llm":
         return f"{row.model_class} models have no window to choose"
     if header is None:
-        return row.class_reason or "its header can't be read"
+        return row.class_reason or NO_HEADER
     engine = engine_of(settings, override, "llm")
     return "" if engine == "llama" else f"{engine} sizes its own window"
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from gpus_app.core.budget import Budget
-from models_app.core.catalog import Header, Plan, Row
+from models_app.core.catalog import Plan
 from models_app.core.discovery.names import slugify
-from models_app.core.launch.tokens import POSIX
 from models_app.core.plans.engines import audio, diffusion, encoders, segment, speech, three_d, vllm
-from models_app.core.plans.engines.request import Answer, Request, Surroundings, plan_of, skipped, usable_bytes
-from models_app.core.settings import Override, Settings
+from models_app.core.plans.engines.request import Answer, Request, plan_of, skipped, usable_bytes
+from models_app.core.settings import Settings
 from models_app.core.state.variants import merge_image_variant, named_variants
 from models_app.core.units import GIB
 
@@ -51,25 +49,13 @@ VLLM_LLM = Engine(vllm.plan, vllm.skip_reason, splits=True)
 """A chat model in GGUF form for which a person chose vllm."""
 
 
-def plan_class(
-    engine: Engine,
-    row: Row,
-    header: Header | None,
-    *,
-    settings: Settings,
-    override: Override,
-    budget: Budget,
-    surroundings: Surroundings,
-    word_rules: str = POSIX,
-) -> tuple[Plan, ...]:
+def plan_class(engine: Engine, asked: Request) -> tuple[Plan, ...]:
     """The plans of one row, the base first; one that says why where there is none."""
-    if header is None and engine.reads_header:
-        return (skipped(row, override, row.class_reason or "its header can't be read"),)
-    count = max(1, override.vllm_tensor_parallel) if engine.splits else 1
-    base = Request(row, header or Header(), settings, override, budget, surroundings, row.id, count, word_rules)
+    count = max(1, asked.override.vllm_tensor_parallel) if engine.splits else 1
+    base = replace(asked, device_count=count)
     base = replace(base, settings=_on_its_devices(base))
     if reason := engine.skip_reason(base):
-        return (skipped(row, override, reason),)
+        return (skipped(base.row, base.override, reason),)
     return tuple(plan_of(request, engine.plan(request), kind) for kind, request in _profiles(engine, base))
 
 
