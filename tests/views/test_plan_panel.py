@@ -76,7 +76,7 @@ def test_verdicts_in_words() -> None:
     short_of_ram = {"verdict": "over", "est_ram_bytes": 50 * GIB}
     assert headline(**short_of_ram) == "Does not fit: needs 50.0 of 48.0 GiB RAM, context 65,536"
     assert "to spare" not in plan_panel(_plan(**short_of_ram), MACHINE, block_count=32).details
-    assert headline(verdict="unknown").startswith("Cannot judge")
+    assert headline(verdict="unknown").startswith("Cannot judge: memory unknown, context ")
     assert headline(est_vram_bytes=0, target_bytes=0).startswith("Runs on the CPU: 1.0 GiB RAM")
     unplanned = plan_panel(
         _plan(
