@@ -100,7 +100,10 @@ _NO_ROWS: Mapping[str, int] = {"models": 0, "served": 0, "with_warnings": 0, "no
 
 
 def _row_counts() -> dict[int, Mapping[str, int]]:
-    """Models, not rows, would hide a quant that does not fit: counts are of rows."""
+    """Models, not rows, would hide a quant that does not fit: counts are of rows.
+
+    What waits for its first plan is not yet "not served".
+    """
     away = Q(state__in=[Row.State.OFFLINE, Row.State.MISSING])
     planned = Q(plans__isnull=False, plans__skip_reason="")
     found = (
@@ -111,12 +114,13 @@ def _row_counts() -> dict[int, Mapping[str, int]]:
             served=Count("id", filter=planned, distinct=True),
             with_warnings=Count("id", filter=PLAN_WARNS, distinct=True),
             offline=Count("id", filter=away, distinct=True),
+            judged=Count("id", filter=Q(plans__isnull=False), distinct=True),
         )
     )
     names = ("models", "served", "with_warnings", "offline", "not_served")
     return {
-        host: dict(zip(names, (models, served, warned, offline, models - served), strict=True))
-        for host, models, served, warned, offline in found
+        host: dict(zip(names, (models, served, warned, offline, judged - served), strict=True))
+        for host, models, served, warned, offline, judged in found
     }
 
 

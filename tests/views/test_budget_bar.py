@@ -62,3 +62,12 @@ def test_other_classes_keep_no_headroom_in_their_figure(scanned):
     StoredPlan.objects.filter(pk=plan.pk).update(est_vram_bytes=23 * GIB)
     vram = budget_bar(scanned, largest_plans()[scanned.pk]).bar.rows[0]
     assert [part.key for part in vram.stretches] == ["weights"]
+
+
+def test_what_waits_for_its_plan_is_not_called_not_served(scanned):
+    before = overview()[0]
+    waiting = StoredPlan.objects.filter(skip_reason="").first()
+    assert waiting is not None
+    StoredPlan.objects.filter(row=waiting.row).delete()
+    after = overview()[0]
+    assert (after.served, after.not_served) == (before.served - 1, before.not_served)

@@ -20,7 +20,7 @@ MAX_GIB = 1e12
 def add_budget_options(parser: argparse.ArgumentParser) -> None:
     """Declare the two options."""
     parser.add_argument("--vram", type=_sizes, metavar="GiB[,GiB…]", help="target of each device (what is free)")
-    parser.add_argument("--ram", type=_size, metavar="GiB", help="RAM budget (what is available)")
+    parser.add_argument("--ram", type=_size, metavar="GiB", help="RAM budget; 0 for no limit (what is available)")
 
 
 def budget_from(options: argparse.Namespace) -> Budget:
