@@ -6,6 +6,10 @@ from models_app.core.planning.architectures import UNKNOWN as PLAIN
 from models_app.core.planning.kv_types import QUANTISED_TYPES
 from models_app.core.planning.launched import SERVER_OUTPUTS, Launched, Stage, runs_experts
 from models_app.core.planning.model_facts import ModelTable
+from models_app.core.units import MIB
+
+MIDWAY_BYTES = 16 * MIB
+"""At most so much of a mask is counted where it may or may not lie in the way."""
 
 
 def device_behind(run: Launched, stage: Stage, masks: int, work: int, logits: int) -> int:
@@ -34,6 +38,10 @@ def device_behind(run: Launched, stage: Stage, masks: int, work: int, logits: in
         rows = 3 * e + (run.sizes.routed if stays else 0)
     if _scatters_small(run, stage, masks):
         rows = 4 * e + masks
+    if rules.state == "delta" and rules.recurrent and masks >= 2 * e:
+        # The last row lies above the mask or finds room below, as the pieces happen to fit; between the two, both are
+        # close while the mask is not large.
+        rows = max(rows, (9 * e // 2 if run.table.is_moe else 4 * e) + min(masks // 2, MIDWAY_BYTES))
     last = run.table.caches[-1]
     if last.state_s and rules.recurrent == "no-kv-heads" and rules.state in ("ssm", "ssm1"):
         # The last rows lie on top of the mixer's room, unless a large mask has left some below.

@@ -124,18 +124,37 @@ def _decay_bytes(table: ModelTable, geo: Geometry) -> int:
 def _block_bytes(item: WorkingSet, geo: Geometry, embedding: int, *, quantised: bool, flash: bool) -> BlockBytes:
     per_token = geo.token_bytes
     beside = max(item.beside, item.beside_quantised if quantised else 0)
-    if item.beside_alone and geo.slots == 1:
-        written = per_token * item.mixer_parts[-1] + 4 * item.mixer_state
-        beside = item.beside_alone if written <= NEARLY_A_ROW * per_token * embedding else 0
     feed_forward = item.feed_forward + beside if item.feed_forward else 0
+    mixer = per_token * item.mixer + 4 * geo.slots * item.mixer_state
+    if item.projections:
+        feed_forward = _feed_forward_behind_mixer(item, geo, embedding, quantised=quantised)
+        mixer += _kept_beside_mixer(item, geo, embedding)
     attention = item.attention if flash else _plain_attention(item, geo, embedding)
-    common = max(
-        per_token * max(feed_forward, attention, item.latent),
-        per_token * item.mixer + 4 * geo.slots * item.mixer_state,
-    )
+    common = max(per_token * max(feed_forward, attention, item.latent), mixer)
     own = item.experts + (item.beside_experts if item.experts else 0)
     routed = item.routed + (item.beside_experts if item.routed else 0)
     return BlockBytes(max(common, per_token * own), max(common, per_token * routed))
+
+
+def _feed_forward_behind_mixer(item: WorkingSet, geo: Geometry, embedding: int, *, quantised: bool) -> int:
+    """Floats per token of a feed-forward behind a mixer and attention that have run side by side."""
+    written = geo.token_bytes * item.mixer_parts[-1] + 4 * geo.slots * item.mixer_state
+    if written > NEARLY_A_ROW * geo.token_bytes * embedding:
+        return item.feed_forward + (embedding if item.kept_result else 0)
+    if quantised and item.kept_result:
+        # Queries that are turned for a quantised cache take the place of the projections.
+        return item.feed_forward
+    room, width = 2 * embedding + item.projections, item.feed_forward // 3
+    if width <= min(room, 3 * embedding):
+        # The gate goes into that room, the product into that of the input.
+        return embedding + room + width
+    return room + item.feed_forward
+
+
+def _kept_beside_mixer(item: WorkingSet, geo: Geometry, embedding: int) -> int:
+    """Bytes of the result of attention, and of the states of all sequences but one, which are copied at the end."""
+    states = 4 * (geo.slots - 1) * item.mixer_state
+    return geo.token_bytes * item.kept_result + (states if states > geo.token_bytes * embedding else 0)
 
 
 def _plain_attention(item: WorkingSet, geo: Geometry, embedding: int) -> int:

@@ -26,10 +26,12 @@ class WorkingSet(NamedTuple):
     """On top of the feed-forward, where attention without positions runs beside it."""
     beside_quantised: int = 0
     """The same for attention over a quantised cache."""
-    beside_alone: int = 0
-    """The same for a mixer beside attention, while one sequence runs alone and what it writes is not much wider than
-    a row.
+    projections: int = 0
+    """Of a mixer that runs beside attention, 0 elsewhere. They and two rows separate what comes after from the room
+    below, while what the mixer writes is not much wider than a row.
     """
+    kept_result: int = 0
+    """The result of attention beside such a mixer; 0 when it is narrower than a row, and so finds room."""
     beside_experts: int = 0
     """On top of the experts, where attention runs beside them."""
     experts: int = 0
@@ -129,7 +131,10 @@ def _beside(model: ModelKeys, queries: int, positionless: bool) -> WorkingSet:
     """What lies beside feed-forward or experts while attention or a mixer runs side by side with them."""
     rules, embedding = model.rules, model.header.embedding_length
     if rules.recurrent == "with-attention":
-        return WorkingSet(beside_alone=_projected(model))
+        return WorkingSet(
+            projections=model.header.ssm_inner_size + mixer_input_width(model) + model.number("ssm.time_step_rank"),
+            kept_result=queries if queries >= embedding else 0,
+        )
     if not rules.parallel_blocks:
         return WorkingSet()
     # Queries before and after their positions are put in: experts are run before attention is.
@@ -169,11 +174,6 @@ def _left_behind(model: ModelKeys, index: int, widest_earlier: int) -> int:
     """
     room, width = 3 * widest_earlier, model.feed_forward(index)
     return room % width if 0 < room < 3 * width and not _has_experts(model, index) else 0
-
-
-def _projected(model: ModelKeys) -> int:
-    """The feed-forward goes beside the room that the mixer's projections have left, before and after they are split."""
-    return 2 * (model.header.ssm_inner_size + mixer_input_width(model) + model.number("ssm.time_step_rank"))
 
 
 def _expert_floats(experts: ExpertShape, embedding: int, *, scaled: bool) -> tuple[int, int]:
