@@ -274,8 +274,8 @@ class TestVllm:
         chosen = replace(FLEET, backends=(BackendEntry("v", "vllm", path="/opt/vllm", default=True),))
         found = plan(row("llm"), replace(HF, format="gguf"), settings=chosen)
         assert "--quantization gguf" in text(found)
-        split = row("llm", shard_count=3)
-        assert "several parts" in plan(split, replace(HF, format="gguf"), settings=chosen).skip_reason
+        for split in (row("llm", shard_count=3), row("llm", "m-00001-of-00003.gguf")):
+            assert "several parts" in plan(split, replace(HF, format="gguf"), settings=chosen).skip_reason
 
 
 class TestThreeD:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from models_app.core.classes import hf
+from models_app.core.discovery.shards import shard_name
 from models_app.core.launch.executables import VLLM
 from models_app.core.launch.macros import PORT
 from models_app.core.launch.numbers import number_text
@@ -42,8 +43,8 @@ class _Sizing:
 def skip_reason(request: Request) -> str:
     if request.row.model_class == "hf" and not request.executable().registered:
         return NEEDS_VLLM
-    is_gguf = request.row.model_class != "hf"
-    return NO_SPLIT_GGUF if is_gguf and request.row.shard_count > 1 else ""
+    is_split = request.row.shard_count > 1 or shard_name(request.row.full_path) is not None
+    return NO_SPLIT_GGUF if is_split and request.row.model_class != "hf" else ""
 
 
 def plan(request: Request) -> Answer:
