@@ -18,7 +18,28 @@ def whole_device(run: Launched, masks: int, work: int, logits: int) -> int:
     if _result_lies_on_top(run):
         work = e + _below_result(run, work)
     rows = 4 * e + _last_row(run)
+    work = max(work, _experts_in_spent_mask(run, masks))
     return max(4 * e + masks + per_block + work, logits_peak(rows, run, masks, logits), peak)
+
+
+def _experts_in_spent_mask(run: Launched, masks: int) -> int:
+    """Working set of the last block's experts where the gate goes into the room of the mask, which nobody reads any
+    more: the results then find no room that is wide enough. 0 where that does not happen: it takes logits for all rows,
+    and queries that were not turned for a quantised cache.
+    """
+    table, sizes = run.table, run.sizes
+    last = table.trunk - 1
+    sums = table.sums.expert_bytes
+    runs_here = sums[-1] > sums[last] and run.cpu_moe_blocks <= last
+    all_rows = run.launch.outputs != SERVER_OUTPUTS or run.launch.embeddings
+    if not (runs_here and all_rows and table.experts.gated and table.caches[last].attends and not _are_turned(run)):
+        return 0
+    return 2 * sizes.expert_rows + sizes.routed if sizes.expert_rows <= masks + sizes.activations else 0
+
+
+def _are_turned(run: Launched) -> bool:
+    """Queries are turned for a quantised cache."""
+    return run.launch.type_k in QUANTISED_TYPES and run.launch.type_v in QUANTISED_TYPES
 
 
 def _has_narrow_queries(run: Launched) -> bool:
@@ -29,11 +50,10 @@ def _result_lies_on_top(run: Launched) -> bool:
     """The result of attention finds no room below the masks. Queries that are narrower than a row and are turned for a
     quantised cache leave only pieces there.
     """
-    launch, rules = run.launch, run.table.rules
-    turned = launch.type_k in QUANTISED_TYPES and launch.type_v in QUANTISED_TYPES
+    rules = run.table.rules
     if rules.recurrent or rules.parallel_blocks:
         return rules.result_on_top
-    return rules.result_on_top or (turned and _has_narrow_queries(run))
+    return rules.result_on_top or (_are_turned(run) and _has_narrow_queries(run))
 
 
 def _below_result(run: Launched, work: int) -> int:
