@@ -39,11 +39,17 @@ def _pipeline_rows(run: Launched, stage: Stage, work: int) -> tuple[int, int]:
         return 7 * e, 5 * e
     if rules.state in ("wkv", "wkv6") and rules.recurrent:
         return (20 * e, 20 * e) if is_first else (21 * e, 21 * e)
+    is_quantised = run.launch.type_k in QUANTISED_TYPES and run.launch.type_v in QUANTISED_TYPES
+    if is_quantised and _result_crosses(table, stage):
+        rows = (15 if is_first else 10) * e + PIPELINE_COPIES * run.sizes.queries
+        # Where a block is a mixer or attention or a feed-forward, up to two rows more lie beside the mixer.
+        beside = (e if is_first else 2 * e) if rules.recurrent == "neither" else 0
+        return rows + beside, rows + (e if is_first else 0)
     if _has_projections(table) and _mixer_crosses(table, stage):
         return (24 * e, 24 * e) if is_first else (28 * e, 28 * e)
     queries = max(run.sizes.queries, e)
     plain = rules.gated and not (rules.late_norms or rules.parallel_blocks or table.is_moe or rules.recurrent)
-    if plain and run.launch.type_k in QUANTISED_TYPES and run.launch.type_v in QUANTISED_TYPES:
+    if plain and is_quantised:
         # Turned for a quantised cache, queries take the place of the norm's result when they are as wide; narrower ones
         # leave pieces that nothing fits into.
         if run.sizes.queries == e and not table.window:
@@ -54,6 +60,22 @@ def _pipeline_rows(run: Launched, stage: Stage, work: int) -> tuple[int, int]:
         # Attention with gated queries is the largest working set itself.
         queries = 0
     return (15 * e + queries, 16 * e) if is_first else (10 * e + queries, 10 * e)
+
+
+def _result_crosses(table: ModelTable, stage: Stage) -> bool:
+    """The block before the boundary of this device attends and the one behind it does not: the result of attention,
+    turned back for a quantised cache, is one more input then. Gates keep it apart, and so do experts beside
+    convolutions or mixers of the second generation.
+    """
+    rules, boundary = table.rules, stage.start or stage.end
+    if not rules.recurrent or rules.state == "delta" or (rules.state in ("ssm", "conv") and table.is_moe):
+        return False
+    if boundary >= table.trunk or table.caches[boundary].attends:
+        return False
+    before = boundary - 1
+    while rules.recurrent == "neither" and before > 0 and table.caches[before].kind == "none":
+        before -= 1
+    return table.caches[before].attends
 
 
 def _mixer_crosses(table: ModelTable, stage: Stage) -> bool:
@@ -73,6 +95,6 @@ def _mixer_crosses(table: ModelTable, stage: Stage) -> bool:
 def _has_projections(table: ModelTable) -> bool:
     """State-space mixers, whose projections lie between what goes to the next device."""
     rules = table.rules
-    if rules.state not in ("ssm", "ssm1") or (rules.state == "ssm" and table.is_moe):
+    if rules.state not in ("ssm", "ssm1") or (rules.state in ("ssm", "conv") and table.is_moe):
         return False
     return rules.recurrent in ("neither", "all", "no-kv-heads")
