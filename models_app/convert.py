@@ -16,6 +16,7 @@ from models_app import models, records
 from models_app.core import catalog
 from models_app.core.components.pool import Pool, PoolEntry
 from models_app.core.discovery.families import family_key, model_base_key
+from models_app.core.discovery.roots import path_key
 from models_app.core.errors import HeaderError, RecordError
 from models_app.core.launch.backends import with_registry
 from models_app.core.launch.program_text import ProgramDevice
@@ -207,6 +208,20 @@ def encoder_pins(host: Host) -> dict[str, str]:
 
 def core_component(row: models.Component) -> PoolEntry:
     return PoolEntry(**{item.name: getattr(row, item.name) for item in fields(PoolEntry)})
+
+
+def gone_on(host: Host, files: Iterable[models.Component], roots: Iterable[models.Root]) -> Callable[[str], bool]:
+    """Is a path known to be gone? Only a folder that was read completely can say so of a file that it does not list."""
+    listed = {path_key(file.path, host.os_family) for file in files}
+    below = tuple(
+        path_key(root.path, host.os_family).rstrip("/") + "/" for root in roots if root.state == models.Root.State.OK
+    )
+
+    def is_gone(path: str) -> bool:
+        wanted = path_key(path, host.os_family)
+        return wanted.startswith(below) and wanted not in listed
+
+    return is_gone
 
 
 def core_pool(rows: Iterable[models.Component], host: Host) -> Pool:

@@ -5,7 +5,7 @@ Choices are made anew from stored facts: they depend on pins, and on every other
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -166,14 +166,9 @@ class HostComponents:
         parts = (item.path for item in self.files if item.role == signals.AUDIO_PART)
         return [path for path in parts if path.rpartition("/")[0] == folder]
 
-    def _is_gone(self, path: str) -> bool:
-        """Only a folder that was read completely can say that a file is not there."""
-        folded = path_key(path, self.host.os_family)
-        return any(
-            folded.startswith(path_key(root.path, self.host.os_family).rstrip("/") + "/")
-            for root in self.roots
-            if root.state == Root.State.OK
-        )
+    @cached_property
+    def _is_gone(self) -> Callable[[str], bool]:
+        return convert.gone_on(self.host, self.files, self.roots)
 
     def _same_path(self, one: str, other: str) -> bool:
         return path_key(one, self.host.os_family) == path_key(other, self.host.os_family)

@@ -8,7 +8,6 @@ from functools import cache
 from gpus_app.models import Host
 from models_app import convert
 from models_app.core.catalog import Header
-from models_app.core.discovery.roots import path_key
 from models_app.core.plans.engines.request import Surroundings
 from models_app.core.plans.engines.surroundings import surroundings_of
 from models_app.models import Component, Root
@@ -25,17 +24,12 @@ def host_surroundings(host: Host) -> SurroundingsOf:
 
     @cache
     def stored() -> tuple[list[Component], list[Root]]:
-        return list(Component.objects.filter(host=host)), list(Root.objects.filter(host=host, state=Root.State.OK))
-
-    def is_gone(path: str) -> bool:
-        """Only a folder that was read completely can say that a file is not there."""
-        files, roots = stored()
-        wanted = path_key(path, host.os_family)
-        inside = any(wanted.startswith(path_key(root.path, host.os_family).rstrip("/") + "/") for root in roots)
-        return inside and not any(path_key(file.path, host.os_family) == wanted for file in files)
+        return list(Component.objects.filter(host=host)), list(Root.objects.filter(host=host))
 
     def around(header_of: Callable[[str], Header | None]) -> Surroundings:
-        entries = [convert.core_component(file) for file in stored()[0]]
+        files, roots = stored()
+        entries = [convert.core_component(file) for file in files]
+        is_gone = convert.gone_on(host, files, roots)
         return surroundings_of(entries, host.os_family, header_of=header_of, is_gone=is_gone)
 
     return around

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -49,19 +50,9 @@ def model_edit(request: Request, pk: int) -> HttpResponse:
     form = _posted_form(request, editing)
     if form.errors:
         return _page(request, editing, form, status=422)
-    try:
-        saved = services.save_override(
-            row=editing.row, values=form.values, version=form.version, actor=actor_of(request)
-        )
-    except Refused as error:
-        return _page(request, editing, form.with_refusal(error.fields), status=422)
-    except EditConflict as error:
-        conflict = conflict_of(editing, form, error)
-        if conflict.lines:
-            return _page(request, editing, form.with_version(error.version), status=409, conflict=conflict)
-        saved = editing.pinned.own
-    changed = saved is not None and saved.version > editing.pinned.version
-    messages.success(request, SAVED if changed else UNCHANGED)
+    again = save_form(request, editing, form, form.values, _page)
+    if again is not None:
+        return again
     if request.POST.get("intent") == "review":
         return go_to(request, reverse("models:config-show", args=[editing.row.host.slug]))
     return go_to(request, reverse("models:model-edit", args=[pk]))
@@ -131,6 +122,24 @@ def model_reset(request: Request, pk: int) -> HttpResponse:
     cleared = [fields.get(key, key) for key in editing.pinned.fields]
     context = {"row": editing.row, "cleared": cleared, "version": editing.pinned.version}
     return page(request, "models/model_reset.html", context)
+
+
+def save_form(
+    request: Request, editing: Editing, form: EditorForm, values: Mapping[str, Any], show: Callable[..., HttpResponse]
+) -> HttpResponse | None:
+    """Store what a form says. The page again where that was refused or somebody else was first, else None."""
+    try:
+        saved = services.save_override(row=editing.row, values=values, version=form.version, actor=actor_of(request))
+    except Refused as error:
+        return show(request, editing, form.with_refusal(error.fields), status=422)
+    except EditConflict as error:
+        conflict = conflict_of(editing, form, error)
+        if conflict.lines:
+            return show(request, editing, form.with_version(error.version), status=409, conflict=conflict)
+        saved = editing.pinned.own
+    changed = saved is not None and saved.version > editing.pinned.version
+    messages.success(request, SAVED if changed else UNCHANGED)
+    return None
 
 
 def conflict_of(editing: Editing, form: EditorForm, error: EditConflict, variant: str = "") -> EditorConflict:

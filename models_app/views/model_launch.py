@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
@@ -24,11 +23,9 @@ from models_app.pages.launch_page import comparisons, launch
 from models_app.pages.model_head import model_head, model_notes
 from models_app.selectors import Editing
 from models_app.services import Preview
-from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, conflict_of, with_sequence
-from quartermaster_site.access.audit import actor_of
+from models_app.views.model_edit import check_rate, save_form, with_sequence
 from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require_arguments
 from quartermaster_site.access.redaction import redact
-from quartermaster_site.errors import EditConflict, Refused
 from quartermaster_site.http import Request, go_to, page, wants_fragment
 
 FIELDS = tuple(field for field in OVERRIDE_FIELDS if field.key in ("customArgs", "customArgsOff"))
@@ -51,17 +48,9 @@ def model_launch(request: Request, pk: int) -> HttpResponse:
         return _page(request, editing, form, status=422, asked=asked)
     if request.POST.get("intent") == "move":
         values = {"customArgs": editing.pinned.override.extra_args, "extraArgs": ""}
-    try:
-        saved = services.save_override(row=editing.row, values=values, version=form.version, actor=actor_of(request))
-    except Refused as error:
-        return _page(request, editing, form.with_refusal(error.fields), status=422)
-    except EditConflict as error:
-        conflict = conflict_of(editing, form, error)
-        if conflict.lines:
-            return _page(request, editing, form.with_version(error.version), status=409, conflict=conflict)
-        saved = editing.pinned.own
-    changed = saved is not None and saved.version > editing.pinned.version
-    messages.success(request, SAVED if changed else UNCHANGED)
+    again = save_form(request, editing, form, values, _page)
+    if again is not None:
+        return again
     return go_to(request, reverse("models:model-launch", args=[pk]))
 
 
