@@ -297,7 +297,7 @@ class TestOnTheCommandLine:
     @pytest.mark.parametrize(
         ("body", "error"),
         [
-            ("exec sleep 60", "timeout"),
+            ("exec sleep 600", "timeout"),
             ("yes", "timeout"),
             ("head -c 3000000 /dev/zero", "unreadable"),
             ("echo 'error: invalid argument: -m' >&2; exit 1", "refused"),

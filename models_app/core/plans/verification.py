@@ -122,7 +122,7 @@ def question_of(plan: Plan, table: ModelTable) -> Question:
     return Question(tuple(fit_params_words(argv)), plain, streaming, notes)
 
 
-def measure(binary: str, words: Sequence[str], run: Run, seconds: float = FIT_PARAMS_SECONDS) -> Measurement:
+def measure(binary: str, words: Sequence[str], run: Run, seconds: float) -> Measurement:
     """Run `binary`, a llama-fit-params, with the words of a question. Raises VerifyError."""
     measured = parse_fit_params(_answer(binary, [binary, *words, *_ASKING], run, seconds))
     return Measurement(measured, build_of(binary, run))
@@ -131,7 +131,7 @@ def measure(binary: str, words: Sequence[str], run: Run, seconds: float = FIT_PA
 def verify_plan(plan: Plan, table: ModelTable, binary: str, more_words: Sequence[str], run: Run) -> Verification:
     """Run `binary`, a llama-fit-params, with the plan's command and more words, and compare. Raises VerifyError."""
     question = question_of(plan, table)
-    seen = measure(binary, [*question.words, *more_words], run)
+    seen = measure(binary, [*question.words, *more_words], run, FIT_PARAMS_SECONDS)
     return Verification(binary, seen.build, question.compared(seen.measured), question.notes)
 
 
