@@ -16,7 +16,7 @@ from typing import Any
 
 from gpus_app.core.backend_probe import ExecutableKey, ProbeAllowance
 from gpus_app.core.probes.program import ProgramRun
-from models_app.core.launch.program_text import ProgramFacts, program_devices, program_facts
+from models_app.core.launch.program_text import UNLISTED, ProgramFacts, program_devices, program_facts
 
 MAX_KNOWN = 256
 _EXCERPT = 200
@@ -73,7 +73,7 @@ class Prober:
         facts, notes = program_facts(text), []
         answers: dict[str, str] = {}
         for flag in ("--version", "--list-devices"):
-            if flag in facts.flags:
+            if flag in (*facts.flags, *UNLISTED.get(facts.kind, ())):
                 try:
                     run = self._answer(path, flag)
                     answers[flag] = f"{run.stdout}\n{run.stderr}"

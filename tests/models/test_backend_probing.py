@@ -181,12 +181,50 @@ def test_a_name_with_a_space_or_a_shell_word_is_one_argument(script, prober):
         ("  --model-path PATH  model\n  --n-threads N\n  --port N", "ttscpp"),
         ("  --diffusion-model F\n  --vae F\n  --port N", "sd"),
         ("--config F --host H --port N --voice-dir D --max-loaded-models N", "audiocpp"),
+        ("usage: vllm [-h] [-v] {chat,complete,serve,bench} ...\n\nvLLM CLI\n\n  -v, --version  show", "vllm"),
+        ("usage:\n  parakeet-server --model <path> [--host 127.0.0.1] [--port 8080] [--threads N]", "asr"),
+        ("usage: ./server [options]\n  --model SAM 3 weights\n  --port N\n  --no-gpu", "sam"),
+        ("  -m, --model FNAME  audio segments, samples\n  --port PORT\n  -ng, --no-gpu  disable gpu", ""),
+        ("Usage: x --model DIR --dino DIR [options]\n  --birefnet FILE\n  --port N", "trellis2"),
+        ("Usage: realesrgan-ncnn-vulkan -i infile -o outfile [options]...\n  -h  help", "upscale"),
+        ("stable-diffusion.cpp version master-9, commit 97d2990\nUsage: x [options]\n  --vae", "sd"),
         ("--port N", ""),
         ("error: llama-server needs --model", ""),
     ],
 )
 def test_kinds_by_their_help(text, kind):
     assert program_facts(text).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("version_text", "version", "build"),
+    [
+        ("parakeet-server 0.4.0\n", "0.4.0", ""),
+        ("INFO 11-04 09:45:45 [__init__.py:216] Automatically detected platform cuda.\n0.15.0rc2\n", "0.15.0rc2", ""),
+        ("version: 6524 (0a1b2c3)", "6524", "0a1b2c3"),
+        ("no such flag: it needs 2 models", "", ""),
+    ],
+)
+def test_versions_as_programs_write_them(version_text, version, build):
+    facts = program_facts("--port", version_text)
+    assert (facts.version, facts.build) == (version, build)
+
+
+def test_a_version_that_stands_in_the_help():
+    facts = program_facts("stable-diffusion.cpp version master-9-97d2990, commit 97d2990\n  --vae FILE")
+    assert (facts.version, facts.build) == ("master-9-97d2990", "97d2990")
+
+
+def test_parakeet_is_asked_for_a_version_that_its_help_does_not_name(script, prober):
+    help_text = 'echo "  parakeet-server --model <path> [--port 8080]" >&2'
+    facts = prober().probe(script(f'[ "$1" = --version ] && echo "parakeet-server 0.4.0" || {help_text}'))
+    assert (facts["kind"], facts["version"]) == ("asr", "0.4.0")
+
+
+def test_an_upscaler_that_knows_no_long_flag_is_known_by_what_it_prints_instead(script, prober):
+    body = """echo "$0: invalid option -- '-'" >&2; echo 'Usage: realesrgan-ncnn-vulkan -i in -o out' >&2; exit 255"""
+    facts = prober().probe(script(body))
+    assert (facts["kind"], facts["problem"]) == ("upscale", "")
 
 
 def test_a_hostile_help_is_bounded():

@@ -6,7 +6,7 @@ Two projects name their program `tts-server`, so a file name proves nothing (cla
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpus_app.core.device_listing import ListedDevice, match_devices, parse_listing
@@ -20,11 +20,20 @@ MAX_DEVICES = 64
 MAX_NAME_CHARACTERS = 100
 _SHOWN = 60
 
-QWENTTS_BANNER = re.compile(r"^qwentts\.cpp (\S+)(?: \(([^)\n]{1,40})\))?", re.MULTILINE)
 _VERSION = re.compile(r"\bversion:?\s+v?([0-9]\S*)(?:\s+\(([^)\n]{1,80})\))?", re.IGNORECASE)
-_BARE_VERSION = re.compile(r"^\s*v?([0-9]+(?:\.[0-9A-Za-z+-]+)+)\s*$", re.MULTILINE)
+_BARE_VERSION = re.compile(r"^\s*(?:[A-Za-z][\w.-]{0,40}\s+)?v?([0-9]+(?:\.[0-9A-Za-z+-]+)+)\s*$", re.MULTILINE)
+"""A line of its own, alone or behind the name of the program."""
 
+SIGNATURES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("tts", re.compile(r"^qwentts\.cpp (?P<build>\S+)(?: \((?P<version>[^)\n]{1,40})\))?", re.MULTILINE)),
+    ("sd", re.compile(r"^stable-diffusion\.cpp version (?P<version>\S+), commit (?P<build>\S+)", re.MULTILINE)),
+    ("vllm", re.compile(r"^vLLM CLI\s*$|^\s*\{chat,complete,serve[,}]", re.MULTILINE)),
+    ("asr", re.compile(r"^\s*(?:usage: *)?parakeet-server --model\b", re.MULTILINE | re.IGNORECASE)),
+    ("upscale", re.compile(r"^Usage: realesrgan-ncnn-vulkan\b", re.MULTILINE)),
+)
+"""Kind of a backend -> words of its help that do not come from the name of the file; some say version and build."""
 FINGERPRINTS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("trellis2", frozenset({"--model", "--dino", "--port"})),
     ("audiocpp", frozenset({"--config", "--voice-dir"})),
     ("audiocpp", frozenset({"--config", "--model-spec-override"})),
     ("sd", frozenset({"--diffusion-model", "--vae"})),
@@ -34,6 +43,11 @@ FINGERPRINTS: tuple[tuple[str, frozenset[str]], ...] = (
     ("tts", frozenset({"--model", "--codec", "--port"})),
 )
 """Kind of a backend -> flags that only its help has all of, the more telling first."""
+_SAM_FLAGS = frozenset({"--model", "--port", "--no-gpu"})
+_SAM_WORD = re.compile(r"\b(?:sam[23]?|edgetam)(?![a-z])", re.IGNORECASE)
+"""Speech servers have the same flags, so the help must speak of its models too."""
+UNLISTED: Mapping[str, tuple[str, ...]] = {"asr": ("--version",)}
+"""Kind of a backend -> questions that it answers although its help does not name them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +76,27 @@ def program_facts(help_text: str, version_text: str = "") -> ProgramFacts:
     flags = tuple(spelling for spelling in parse_help(help_text).spellings if len(spelling) <= MAX_FLAG_CHARACTERS)[
         :MAX_FLAGS
     ]
-    if banner := QWENTTS_BANNER.search(help_text):
-        return ProgramFacts("tts", (banner[2] or "")[:_SHOWN], banner[1][:_SHOWN], flags)
+    kind, said = _signed(help_text)
     version, build = _version(version_text)
-    return ProgramFacts(_kind(frozenset(flags)), version, build, flags)
+    return ProgramFacts(
+        kind or _by_flags(help_text, frozenset(flags)),
+        (said.get("version") or version)[:_SHOWN],
+        (said.get("build") or build)[:_SHOWN],
+        flags,
+    )
 
 
-def _kind(flags: frozenset[str]) -> str:
+def _signed(help_text: str) -> tuple[str, dict[str, str | None]]:
+    """The kind whose own words stand in the help, and what they say of version and build; "" where none do."""
+    for kind, words in SIGNATURES:
+        if found := words.search(help_text):
+            return kind, found.groupdict()
+    return "", {}
+
+
+def _by_flags(help_text: str, flags: frozenset[str]) -> str:
+    if flags >= _SAM_FLAGS and _SAM_WORD.search(help_text):
+        return "sam"
     return next((kind for kind, needed in FINGERPRINTS if needed <= flags), "")
 
 
