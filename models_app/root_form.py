@@ -42,8 +42,9 @@ class RootForm(forms.Form):
         help_text="A folder of one kind is shown under its tab.",
     )
 
-    def __init__(self, data: object = None) -> None:
-        super().__init__(data, auto_id="f-%s")  # type: ignore[arg-type]
+    def __init__(self, data: object = None, *, path: str = "") -> None:
+        """`path` was picked elsewhere and is put into an empty form."""
+        super().__init__(data, auto_id="f-%s", initial={"path": path[:1024]})  # type: ignore[arg-type]
 
     def take_refusal(self, error: Refused) -> None:
         """Show the messages of a service beside the fields they are about."""

@@ -6,6 +6,7 @@ from django.urls import include, path
 
 from models_app.views import (
     backends,
+    browse,
     components,
     config,
     fits,
@@ -81,6 +82,7 @@ pages = [
     path("hosts/<slug:slug>/settings/memory/", host_settings.host_memory, name="host-memory"),
     path("hosts/<slug:slug>/settings/gpu/", host_devices.host_devices, name="host-gpu"),
     path("hosts/<slug:slug>/settings/checks/", host_checks.host_checks, name="host-checks"),
+    path("hosts/<slug:slug>/browse/", browse.host_browse, name="host-browse"),
     path("hosts/<slug:slug>/folders/", host_settings.host_folders, name="host-folders"),
     path("hosts/<slug:slug>/folders/watching/", host_watching.host_watching, name="host-watching"),
     path("hosts/<slug:slug>/folders/add/", host_settings.root_add, name="root-add"),

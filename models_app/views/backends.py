@@ -32,7 +32,7 @@ def _home(host: Host) -> str:
 def backend_list(request: Request, slug: str) -> HttpResponse:
     """The registry; POST adds one."""
     host = get_host(slug)
-    form = BackendForm(request.POST if request.method == "POST" else None)
+    form = BackendForm(request.POST if request.method == "POST" else None, path=request.GET.get("path", ""))
     if request.method == "POST":
         require(request.user, Level.MANAGE)
         if form.is_valid() and _add(request, host, form):

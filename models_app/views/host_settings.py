@@ -95,7 +95,7 @@ def host_memory(request: Request, slug: str) -> HttpResponse:
 @require_safe
 @needs(Level.VIEW)
 def host_folders(request: Request, slug: str) -> HttpResponse:
-    return folders_page(request, get_host(slug), RootForm())
+    return folders_page(request, get_host(slug), RootForm(path=request.GET.get("path", "")))
 
 
 def folders_page(

@@ -36,7 +36,7 @@ def folders_step(request: Request, step: Step) -> HttpResponse:
     host = _host(request)
     if request.method == "POST" and "next" in request.POST:
         return go_to(request, next_url(step))
-    form = RootForm(request.POST or None)
+    form = RootForm(request.POST or None, path=request.GET.get("path", ""))
     if request.method == "POST" and add_root(request, host, form):
         messages.success(request, f"{form.cleaned_data['path']} is added; the first scan looks at it.")
         return go_to(request, step.url)
