@@ -60,13 +60,18 @@ class Variant(PinnedFields):
 
 
 class Change(models.Model):
-    """One save of what is pinned for a match. Kept when the override or the variant goes; never edited."""
+    """One save of what is pinned for a match. Kept when the override or the variant goes; never edited.
+
+    A variant that all chat models of a host share has a blank match.
+    """
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="pin_changes")
     match = models.CharField(max_length=1024)
     quant = models.CharField(max_length=40, blank=True)
     variant = models.CharField(max_length=40, blank=True)
     """Blank: the model's own fields."""
+    rule = models.PositiveBigIntegerField(default=0)
+    """The number of the rule that this is about, also after it is deleted; 0: a model or a shared variant."""
     action = models.CharField(max_length=16)
     changes: models.JSONField[Any, Any] = models.JSONField(default=dict)
     """Key -> [before, after], null where the field was not set; changed fields only."""

@@ -154,7 +154,7 @@ def editing_of(row: Row) -> Editing:
 
 def changes(row: Row) -> QuerySet[Change]:
     """Everything that was changed for a model and its variants, the newest first."""
-    return Change.objects.filter(host=row.host, match=row.path, quant="")
+    return Change.objects.filter(host=row.host, match=row.path, quant="", rule=0)
 
 
 def get_change(row: Row, pk: int) -> Change:

@@ -15,6 +15,7 @@ from models_app import convert
 from models_app.core.export.revisions.causes import Inputs, Section, inputs_from_json
 from models_app.models import Change, Revision, RevisionDetails, Row
 from models_app.models import Variant as StoredVariant
+from models_app.services.changes import undone
 from models_app.services.editing import EDITABLE, pinned, save_override
 from models_app.services.variants import EDITABLE_ON_VARIANT, add_variant, delete_variant, save_variant
 from quartermaster_site.access.audit import Actor, record
@@ -68,7 +69,7 @@ def _restore_section(host: Host, name: str, inputs: Inputs, actor: Actor) -> boo
 def _restore_pins(host: Host, last_change: int, actor: Actor) -> tuple[int, list[str]]:
     """The number of models that were set back, and what could not be."""
     later: dict[tuple[str, str], list[Change]] = {}
-    for change in Change.objects.filter(host=host, pk__gt=last_change).order_by("-pk"):
+    for change in Change.objects.filter(host=host, pk__gt=last_change).exclude(match="").order_by("-pk"):
         later.setdefault((change.match, change.variant), []).append(change)
     rows = {row.path: row for row in Row.objects.filter(host=host, path__in=[match for match, _ in later])}
     touched, left = set(), []
@@ -107,12 +108,3 @@ def _restore_variant(row: Row, name: str, changes: list[Change], actor: Actor) -
         add_variant(row=row, name=name, values={key: state[key] for key in values if key in state}, actor=actor)
     else:
         save_variant(row=row, variant=held, values=values, version=held.version, actor=actor, action="restore")
-
-
-def undone(now: Mapping[str, Any], changes: Iterable[Change]) -> dict[str, Any]:
-    """The fields before these changes, the newest of which comes first."""
-    state = dict(now)
-    for change in changes:
-        for key, (before, _) in change.changes.items():
-            state[key] = before
-    return {key: value for key, value in state.items() if value is not None}

@@ -29,6 +29,7 @@ from models_app.models import Change, Row
 from models_app.models import Override as StoredOverride
 from models_app.pins import PinnedFields
 from models_app.services.arguments import check_arguments, rules_of
+from models_app.services.changes import add_change, undone
 from models_app.services.planning import HostFacts, host_facts, preview_plan, stored_override
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require, require_arguments
@@ -158,7 +159,7 @@ def own_override(row: Row, current: Pinned) -> StoredOverride:
     """The model's own row; a new one says what the pattern said that it shadows from now on, variants included."""
     if current.own:
         return current.own
-    history = Change.objects.filter(host=row.host, match=row.path, variant="")
+    history = Change.objects.filter(host=row.host, match=row.path, rule=0, variant="")
     own = StoredOverride.objects.create(
         host=row.host,
         match=row.path,
@@ -193,12 +194,6 @@ def _stored(key: str, value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def changes_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Key -> [before, after] of what differs."""
-    keys = sorted({*before, *after})
-    return {key: [before.get(key), after.get(key)] for key in keys if before.get(key) != after.get(key)}
-
-
 def note_change(
     *,
     row: Row,
@@ -210,17 +205,15 @@ def note_change(
     variant: str = "",
 ) -> None:
     """One line of history and one of audit. The audit masks what looks like a secret; history is what restores."""
-    changes = changes_of(before, after)
-    Change.objects.create(
+    changes = add_change(
         host=row.host,
         match=row.path,
         variant=variant,
         action=action,
-        changes=changes,
-        after=dict(after),
+        before=before,
+        after=after,
         version=version,
-        by=actor.user,
-        actor=actor.name[:150],
+        actor=actor,
     )
     kind = "variant" if variant else "override"
     label = f"{row.served_id} {variant}".strip()
@@ -230,12 +223,9 @@ def note_change(
 def state_at(row: Row, now: Mapping[str, Any], version: int, variant: str = "") -> dict[str, Any]:
     """The fields as they were at a version: `now` with every later change taken back."""
     later = Change.objects.filter(
-        host=row.host, match=row.path, quant="", variant__iexact=variant, version__gt=max(0, version)
+        host=row.host, match=row.path, quant="", rule=0, variant__iexact=variant, version__gt=max(0, version)
     )
-    state = dict(now)
-    for changes in later.order_by("-id").values_list("changes", flat=True):
-        state |= {key: before for key, (before, _) in changes.items()}
-    return {key: value for key, value in state.items() if value is not None}
+    return undone(now, later.order_by("-id"))
 
 
 def conflicts(now: Mapping[str, Any], original: Mapping[str, Any], keys: Collection[str]) -> bool:

@@ -20,7 +20,7 @@ from models_app.core.launch.ownership import clear_owned_by_text, text_of
 from models_app.core.settings import Override, variant_from_mapping
 from models_app.models import Row
 from models_app.services.arguments import check_arguments, rules_of
-from models_app.services.editing import changes_of
+from models_app.services.changes import changes_of
 from models_app.services.planning import HostFacts, host_facts, preview_plan, stored_override
 from models_app.services.variants import MOST_VARIANTS, check_variant_values, name_problem
 from quartermaster_site.access.audit import Actor, record

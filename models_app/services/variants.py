@@ -72,7 +72,9 @@ def add_variant(*, row: Row, name: str, actor: Actor, values: Mapping[str, Any] 
         own = own_override(row, current)
         if own.variants.count() >= MOST_VARIANTS:
             raise Refused(f"A model may have {MOST_VARIANTS} variants.", fields={"name": "There are too many."})
-        history = Change.objects.filter(host=row.host, match=row.path, variant__iexact=name).order_by("-version")
+        history = Change.objects.filter(host=row.host, match=row.path, rule=0, variant__iexact=name).order_by(
+            "-version"
+        )
         version = (history.values_list("version", flat=True).first() or 0) + 1
         variant = own.variants.create(
             name=name, fields=fields, version=version, changed_by=actor.user, changed_at=timezone.now()

@@ -53,13 +53,15 @@ def resolve_index(
 
     `same_path` compares rows without wildcards by path identity; left out, they are compared like patterns.
     """
-    for index, row in enumerate(rows):
-        if row.quant.strip() and row.quant.strip().lower() != quant.strip().lower():
-            continue
-        covers = glob_match if same_path is None or is_glob(row.match) else same_path
-        if covers(row.match, path):
-            return index
-    return None
+    return next((index for index, row in enumerate(rows) if covers(row, path, quant, same_path)), None)
+
+
+def covers(row: Override, path: str, quant: str, same_path: Callable[[str, str], bool] | None = None) -> bool:
+    """Whether a row applies to a model, if no earlier one does."""
+    if row.quant.strip() and row.quant.strip().lower() != quant.strip().lower():
+        return False
+    matches = glob_match if same_path is None or is_glob(row.match) else same_path
+    return matches(row.match, path)
 
 
 def resolve_override(
