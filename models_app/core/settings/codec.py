@@ -34,7 +34,7 @@ def key_of(attribute: str) -> str:
 _SHAPES: dict[type[Any], dict[str, tuple[str, Any]]] = {}
 
 
-def _shape(kind: type[Any]) -> dict[str, tuple[str, Any]]:
+def shape(kind: type[Any]) -> Mapping[str, tuple[str, Any]]:
     """YAML key -> (attribute, type annotation) of a record class, worked out once."""
     if kind not in _SHAPES:
         hints = typing.get_type_hints(kind)
@@ -44,7 +44,7 @@ def _shape(kind: type[Any]) -> dict[str, tuple[str, Any]]:
 
 def unknown_keys(kind: type[Any], document: Document) -> tuple[str, ...]:
     """Keys of `document` that no field of `kind` reads, sorted."""
-    return tuple(sorted(str(key) for key in document if key not in _shape(kind)))
+    return tuple(sorted(str(key) for key in document if key not in shape(kind)))
 
 
 def record_from_mapping(kind: type[Record], document: Document, where: str = "") -> Record:
@@ -52,9 +52,9 @@ def record_from_mapping(kind: type[Record], document: Document, where: str = "")
     if not isinstance(document, Mapping):
         raise SettingsError(f"{where or kind.__name__}: expected a map of fields")
     values: dict[str, Any] = {}
-    for key, (attribute, annotation) in _shape(kind).items():
+    for key, (attribute, annotation) in shape(kind).items():
         if document.get(key) is not None:
-            values[attribute] = _value(annotation, document[key], f"{where}.{key}" if where else key)
+            values[attribute] = typed(annotation, document[key], f"{where}.{key}" if where else key)
     return kind(**values)
 
 
@@ -97,10 +97,10 @@ def _plain(value: Any, sparse: bool) -> Any:
     return value
 
 
-def _value(annotation: Any, value: Any, where: str) -> Any:
-    """`value` as the type of a field."""
+def typed(annotation: Any, value: Any, where: str) -> Any:
+    """`value` as the type of a field. Raises `SettingsError` with the place."""
     if isinstance(annotation, types.UnionType):
-        return _value(next(item for item in typing.get_args(annotation) if item is not type(None)), value, where)
+        return typed(next(item for item in typing.get_args(annotation) if item is not type(None)), value, where)
     origin = typing.get_origin(annotation)
     if origin is tuple:
         return _items(typing.get_args(annotation)[0], value, where)
@@ -118,7 +118,7 @@ def _items(annotation: Any, value: Any, where: str) -> tuple[Any, ...]:
         raise SettingsError(f"{where}: expected a list")
     if len(value) > MAX_ITEMS:
         raise SettingsError(f"{where}: more than {MAX_ITEMS:,} items")
-    return tuple(_value(annotation, item, f"{where}[{index}]") for index, item in enumerate(value))
+    return tuple(typed(annotation, item, f"{where}[{index}]") for index, item in enumerate(value))
 
 
 def _mapping(annotation: Any, value: Any, where: str) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _mapping(annotation: Any, value: Any, where: str) -> dict[str, Any]:
     if len(value) > MAX_ITEMS:
         raise SettingsError(f"{where}: more than {MAX_ITEMS:,} keys")
     return {
-        _text(key, where): _value(annotation, item, f"{where}.{key}") for key, item in value.items() if item is not None
+        _text(key, where): typed(annotation, item, f"{where}.{key}") for key, item in value.items() if item is not None
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,16 +40,28 @@ class LoadedState:
 
 
 def load_state(
-    document: Document, sidecar: Sidecar, *, models_dir: str = "", measured: Measured | None = None
+    document: Document,
+    sidecar: Sidecar,
+    *,
+    models_dir: str = "",
+    measured: Measured | None = None,
+    rows: Sequence[Override] | None = None,
 ) -> LoadedState:
-    """The whole load sequence. `document` is the parsed generate file: `settings` and `overrides`."""
-    rows = [] if document.get("overrides") is None else document["overrides"]
-    if not isinstance(rows, list):
-        raise SettingsError("overrides: expected a list")
-    file_rows = [override_from_mapping(row) for row in rows]
+    """The whole load sequence. `document` is the parsed generate file: `settings` and `overrides`.
+
+    `rows` are its overrides where somebody has read them already.
+    """
+    file_rows = _file_rows(document) if rows is None else rows
     own = {} if document.get("settings") is None else document["settings"]
     settings = load_settings(own, sidecar, models_dir=models_dir, measured=measured)
     return LoadedState(settings, merge_overrides(sidecar.overrides, file_rows))
+
+
+def _file_rows(document: Document) -> list[Override]:
+    rows = [] if document.get("overrides") is None else document["overrides"]
+    if not isinstance(rows, list):
+        raise SettingsError("overrides: expected a list")
+    return [override_from_mapping(row) for row in rows]
 
 
 def load_settings(
