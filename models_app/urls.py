@@ -88,6 +88,7 @@ pages = [
     path("hosts/<slug:slug>/folders/add/", host_settings.root_add, name="root-add"),
     path("hosts/<slug:slug>/folders/<int:pk>/remove/", host_settings.root_remove, name="root-remove"),
     path("hosts/<slug:slug>/backends/", backends.backend_list, name="backend-list"),
+    path("hosts/<slug:slug>/backends/search/", backends.backend_search, name="backend-search"),
     path("hosts/<slug:slug>/backends/probe/", backends.backend_probe, name="backend-probe"),
     path("hosts/<slug:slug>/backends/<int:pk>/", backends.backend_edit, name="backend-edit"),
     path("hosts/<slug:slug>/backends/<int:pk>/star/", backends.backend_star, name="backend-star"),

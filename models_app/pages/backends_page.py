@@ -14,6 +14,7 @@ from models_app.core.launch.executables import Executable, readable_kinds
 from models_app.core.launch.program_text import matched_ids
 from models_app.pages.engine_words import KIND_NAMES
 from models_app.selectors.backends import USES, HostBackends, ServedModel
+from models_app.services.program_search import Proposal
 from quartermaster_site.figures import counted
 
 CLASS_NAMES = {
@@ -75,6 +76,15 @@ class BackendLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ProposalLine:
+    """An executable that lies on the host, and what its name says it is."""
+
+    kind: str
+    kind_name: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Affected:
     """Models that lose their backend, and what runs them then."""
 
@@ -126,6 +136,10 @@ def _why(found: HostBackends, program: Executable, readable: Collection[str]) ->
 def backend_lines(found: HostBackends) -> list[BackendLine]:
     in_use = {found.default(model_class, engine).backend_id for model_class, engine, _ in USES}
     return [_line(found, row, in_use) for row in found.rows]
+
+
+def proposal_lines(proposals: Iterable[Proposal]) -> list[ProposalLine]:
+    return [ProposalLine(item.kind, KIND_NAMES.get(item.kind, item.kind), item.path) for item in proposals]
 
 
 def _line(found: HostBackends, row: Backend, in_use: set[str]) -> BackendLine:

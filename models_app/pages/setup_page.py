@@ -21,8 +21,10 @@ STEPS = (
     ("checks", "Checks", "Is everything in place?", "What Quartermaster needs on this machine."),
     ("administrator", "Administrator", "Who looks after this installation?", "The first account has every right."),
     ("folders", "Folders", "Where are the model files?", "Folders that are scanned; sub-folders are included."),
+    ("backends", "Backends", "What runs the models?", "Executables on that machine; they are asked what they are."),
     ("memory", "Memory", "How much memory may planning use?", "Everything left empty is measured or has a default."),
     ("scan", "First scan", "What is in there?", "Headers are read; plans are made from them."),
+    ("router", "Router", "Which router starts them?", "Its config file is what Quartermaster writes."),
     ("done", "Done", "Ready", "The models are planned, the config file can be downloaded."),
 )
 

@@ -10,15 +10,16 @@ from django.views.decorators.http import require_http_methods, require_POST
 from gpus_app.models import Backend, Host
 from gpus_app.selectors import get_host
 from models_app.backend_form import BackendForm
-from models_app.pages.backends_page import affected_by_removal, backend_lines, use_lines
+from models_app.pages.backends_page import affected_by_removal, backend_lines, proposal_lines, use_lines
 from models_app.selectors.backends import get_backend, host_backends
 from models_app.services import backends as services
 from models_app.services.backend_probes import start_backend_probe
+from models_app.services.program_search import last_search, start_program_search
 from models_app.views.hosts import host_context, started
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, needs, require
 from quartermaster_site.errors import EditConflict, Refused
-from quartermaster_site.http import Request, go_to, page
+from quartermaster_site.http import STOP_POLLING, Request, go_to, page, wants_fragment
 
 ASKED_AGAIN = "The models of this host are planned again."
 
@@ -35,18 +36,21 @@ def backend_list(request: Request, slug: str) -> HttpResponse:
     form = BackendForm(request.POST if request.method == "POST" else None, path=request.GET.get("path", ""))
     if request.method == "POST":
         require(request.user, Level.MANAGE)
-        if form.is_valid() and _add(request, host, form):
+        if form.is_valid() and add_backend(request, host, form):
             return go_to(request, _home(host))
-    found = host_backends(host)
+    found, search = host_backends(host), last_search(host)
     context = host_context(request, host) | {
         "form": form,
         "uses": use_lines(found),
         "backends": backend_lines(found),
+        "search": search,
+        "proposals": proposal_lines(search.proposals),
     }
-    return page(request, "hosts/backend_list.html", context, status=422 if form.errors else 200)
+    status = STOP_POLLING if wants_fragment(request) and not search.is_running else 422 if form.errors else 200
+    return page(request, "hosts/backend_list.html", context, fragments=["proposals"], status=status)
 
 
-def _add(request: Request, host: Host, form: BackendForm) -> bool:
+def add_backend(request: Request, host: Host, form: BackendForm) -> bool:
     """Store a valid form; False when it was refused, with the reason in the form."""
     try:
         row = services.add_backend(
@@ -57,6 +61,15 @@ def _add(request: Request, host: Host, form: BackendForm) -> bool:
         return False
     messages.success(request, f"{row} is registered as {row.slug}. {ASKED_AGAIN}")
     return True
+
+
+@require_POST
+@needs(Level.MANAGE)
+def backend_search(request: Request, slug: str) -> HttpResponse:
+    """Have the host look for executables of known names; the list of backends shows what it finds."""
+    host = get_host(slug)
+    start_program_search(host=host, actor=actor_of(request))
+    return go_to(request, _home(host))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

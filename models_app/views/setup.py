@@ -19,6 +19,7 @@ from models_app.administrator_form import AdministratorForm
 from models_app.pages.setup_page import Step, frame, next_url, run_checks, step_named
 from models_app.pages.shell import shell_of
 from models_app.views.setup_host import done_step, folders_step, memory_step, scan_step
+from models_app.views.setup_router import backends_step, router_step
 from quartermaster_site.access import services
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, require
@@ -109,7 +110,9 @@ def _administrator(request: Request, step: Step) -> HttpResponse:
 _EARLY: dict[str, View] = {"checks": _checks, "administrator": _administrator}
 _LATE: dict[str, View] = {
     "folders": folders_step,
+    "backends": backends_step,
     "memory": memory_step,
     "scan": scan_step,
+    "router": router_step,
     "done": done_step,
 }

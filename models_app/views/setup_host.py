@@ -25,7 +25,7 @@ from quartermaster_site.jobs.models import UNFINISHED, Job
 from quartermaster_site.jobs.pages import job_view
 
 
-def _host(request: Request) -> Host:
+def setup_host(request: Request) -> Host:
     host = shell_of(request).host
     if host is None:
         raise NotFound("No host is registered yet. Start the worker, then reload this page.")
@@ -33,7 +33,7 @@ def _host(request: Request) -> Host:
 
 
 def folders_step(request: Request, step: Step) -> HttpResponse:
-    host = _host(request)
+    host = setup_host(request)
     if request.method == "POST" and "next" in request.POST:
         return go_to(request, next_url(step))
     form = RootForm(request.POST or None, path=request.GET.get("path", ""))
@@ -58,7 +58,7 @@ def _probing(request: Request, host: Host) -> bool:
 
 
 def memory_step(request: Request, step: Step) -> HttpResponse:
-    host = get_host(_host(request).slug)
+    host = get_host(setup_host(request).slug)
     form = MemoryForm(request.POST or None, memory=memory_settings(host))
     conflict, status = None, 200
     if request.method == "POST":
@@ -86,7 +86,7 @@ def memory_step(request: Request, step: Step) -> HttpResponse:
 
 
 def scan_step(request: Request, step: Step) -> HttpResponse:
-    host = _host(request)
+    host = setup_host(request)
     roots = list(selectors.roots(host))
     if request.method == "POST":
         if "next" in request.POST:
@@ -110,7 +110,7 @@ def scan_step(request: Request, step: Step) -> HttpResponse:
 
 
 def done_step(request: Request, step: Step) -> HttpResponse:
-    host = _host(request)
+    host = setup_host(request)
     if request.method == "POST":
         finish_setup(actor=actor_of(request))
         if request.POST.get("to") == "config":

@@ -45,6 +45,14 @@ KINDS: tuple[Kind, ...] = (
         unit="programs",
     ),
     Kind(
+        "find_programs",
+        "Look for backends",
+        "models_app.program_search.find_programs",
+        True,
+        "models_app.services.program_search.ProgramSearchReceiver",
+        listed=False,
+    ),
+    Kind(
         "find_checker",
         "Look for llama-fit-params",
         "models_app.host_tasks.find_checker",

@@ -26,12 +26,17 @@ def test_from_the_printed_link_to_a_config_file(page: Page, site: str, shelf: Pa
     expect(page.get_by_role("cell", name="not scanned yet")).to_be_visible()
     page.get_by_role("button", name="Continue").click()
 
+    expect(page.get_by_role("heading", name="What runs the models?")).to_be_visible()
+    page.get_by_role("button", name="Later").click()
+
     page.get_by_label("VRAM target").fill("33.5")
     page.get_by_label("RAM limit").fill("58")
     page.get_by_role("button", name="Continue").click()
 
     page.get_by_role("button", name="Scan now").click()
     expect(page.get_by_role("heading", name="6 models in 6 quants, 1 finding")).to_be_visible()
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("radio", name="llama-swap").check()
     page.get_by_role("button", name="Continue").click()
     page.get_by_role("button", name="Finish and see the models").click()
 

@@ -19,7 +19,7 @@ class NoDjango:
             raise ImportError(f"{name} is not here")
 
 sys.meta_path.insert(0, NoDjango())
-import gpus_app.host_tasks, models_app.host_tasks, models_app.target_look, quartermaster_site.jobs.host_tasks
+import gpus_app.host_tasks, models_app.host_tasks, models_app.program_search, models_app.target_look, quartermaster_site.jobs.host_tasks
 from quartermaster_site.celery import app
 app.loader.import_default_modules()
 print("\\n".join(sorted(name for name in app.tasks if not name.startswith("celery."))))
@@ -36,6 +36,7 @@ TASKS = [
     "models_app.host_tasks.test_launch",
     "models_app.host_tasks.verify_memory",
     "models_app.host_tasks.write_config",
+    "models_app.program_search.find_programs",
     "models_app.target_look.look_at_target",
     "quartermaster_site.jobs.host_tasks.leave_cancel_mark",
 ]

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
+from django.utils import timezone
 
 from gpus_app.models import Host, HostSetting
 from models_app.models import Root, Row
 from quartermaster_site.access.services import issue_setup_token
+from quartermaster_site.jobs.models import Job
 from tests.views.conftest import run
 
 PASSWORD = "correct horse battery"
@@ -49,7 +51,8 @@ def test_the_whole_way(claimed: Client, gpu_host: Host, shelf: Path, django_capt
     assert post("administrator", **PERSON)["Location"] == "/setup/folders/"
     assert post("folders", path=str(shelf), category="")["Location"] == "/setup/folders/"
     assert Root.objects.get().path == str(shelf)
-    assert post("folders", next="1")["Location"] == "/setup/memory/"
+    assert post("folders", next="1")["Location"] == "/setup/backends/"
+    assert post("backends", next="1")["Location"] == "/setup/memory/"
     assert post("memory", version="1", targetVramGB="20", maxRamGB="32")["Location"] == "/setup/scan/"
     assert HostSetting.objects.get(section="memory").values["targetVramGB"] == 20
     assert post("scan", scan="1")["Location"] == "/setup/scan/"
@@ -58,7 +61,11 @@ def test_the_whole_way(claimed: Client, gpu_host: Host, shelf: Path, django_capt
     assert "5 models in 5 quants, 1 finding" in page  # as the list counts them: the unreadable file too
     assert "what was found wrong" in page
     assert claimed.get("/setup/scan/", headers={"HX-Request": "true"}).status_code == 286
-    assert post("scan", next="1")["Location"] == "/setup/done/"
+    assert post("scan", next="1")["Location"] == "/setup/router/"
+    target = {"path": "/srv/router/config.yaml", "dialect": "quartermaster", "was-dialect": "llama-swap"}
+    assert post("router", **target)["Location"] == "/setup/done/"
+    gpu_host.refresh_from_db()
+    assert (gpu_host.publish_path, gpu_host.publish_dialect) == ("/srv/router/config.yaml", "quartermaster")
     assert post("done", to="config")["Location"] == "/config/local/"
     assert claimed.get("/setup/").status_code == 404
     assert claimed.get("/setup/checks/").status_code == 404
@@ -148,3 +155,43 @@ def test_a_wizard_that_was_left_is_called_to_mind(claimed: Client, gpu_host: Hos
     assert claimed.get("/setup/")["Location"] == "/setup/folders/"
     claimed.post("/setup/done/", {"to": "models"})
     assert "Set-up:" not in claimed.get("/").content.decode()
+
+
+def test_the_backends_step_looks_by_itself_and_adds_what_is_picked(
+    claimed: Client,
+    gpu_host: Host,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    program = tmp_path / "llama-server"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("QM_BACKEND_ROOTS", str(tmp_path))
+    claimed.post("/setup/administrator/", PERSON)
+    Host.objects.update(last_seen_at=timezone.now())
+    html = run(django_capture_on_commit_callbacks, lambda: claimed.get("/setup/backends/")).content.decode()
+    assert "looks for them" in html
+    html = claimed.get("/setup/backends/").content.decode()
+    assert f'value="{program}">Add' in html
+    added = run(
+        django_capture_on_commit_callbacks,
+        lambda: claimed.post("/setup/backends/", {"kind": "llama", "path": str(program)}),
+    )
+    assert added["Location"] == "/setup/backends/"
+    html = claimed.get("/setup/backends/").content.decode()
+    assert "Nothing else of a known name was found" in html
+    assert "llama-server" in html
+    run(django_capture_on_commit_callbacks, lambda: claimed.post("/setup/backends/", {"search": "1"}))
+    assert Job.objects.filter(kind="find_programs").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "message"), [("config.yaml", "Write the whole path"), ("/srv/router/", "This names a folder")]
+)
+def test_a_bad_target_is_refused_beside_its_field(claimed: Client, gpu_host: Host, path: str, message: str) -> None:
+    claimed.post("/setup/administrator/", PERSON)
+    answer = claimed.post("/setup/router/", {"path": path, "dialect": "llama-swap"})
+    assert answer.status_code == 422
+    assert message in answer.content.decode()

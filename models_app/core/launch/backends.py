@@ -41,6 +41,19 @@ _BREAKS_SPLITTING = re.compile(r"[\s\"'#]")
 SIBLINGS = {"sd_server_exe": "sd-server", "tts_server_exe": "tts-server", "asr_server_exe": "parakeet-server"}
 """Executables that stand beside llama-server unless they are named: attribute -> file name."""
 
+PROGRAMS = {
+    "llama-server": "llama",
+    "sd-server": "sd",
+    "tts-server": "tts",
+    "parakeet-server": "asr",
+    "audiocpp_server": "audiocpp",
+    "sam3_server": "sam",
+    "trellis2-server": "trellis2",
+    "vllm": "vllm",
+    "realesrgan-ncnn-vulkan": "upscale",
+}
+"""File name of an executable, without `.exe` -> the kind it most likely is; its own help decides."""
+
 
 def kind_of(text: str) -> BackendKind | None:
     """The kind of any spelling, None for an unknown one."""
