@@ -21,6 +21,9 @@ from models_app.publish_rows import Submission
 from models_app.router_rows import Router as Router
 from models_app.watch_rows import FolderWatch as FolderWatch
 from quartermaster_site.jobs.models import Job
+from models_app.voice_rows import Audition as Audition
+from models_app.voice_rows import SpeechServer as SpeechServer
+from models_app.voice_rows import Voice as Voice
 
 
 class Root(models.Model):

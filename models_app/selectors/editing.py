@@ -8,10 +8,11 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from models_app.core.classes.tts import tts_engine
+from models_app.core.classes.qwentts import FIRST_FLAGS
+from models_app.core.classes.tts import TTSCPP, tts_engine
 from models_app.core.fields import VARIANT_FIELDS, Field
 from models_app.core.fields.field import MODEL_ONLY, OWN
-from models_app.core.fields.groups import model_fields, takes_arguments, variant_fields
+from models_app.core.fields.groups import model_fields, offered, takes_arguments, variant_fields
 from models_app.core.launch.backends import engine_of
 from models_app.core.launch.executables import readable_kinds
 from models_app.core.launch.locks import locked_fields
@@ -52,8 +53,14 @@ class Editing:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The form's fields; which backend only where there is a choice."""
-        found = model_fields(self.row.model_class, self.engine)
+        """The form's fields: which backend only where there is a choice, flags as the build has them or as they are set.
+
+        What is set stays, so that it can be cleared where another build has taken the place of the one it was set for.
+        """
+        fields = model_fields(self.row.model_class, self.engine)
+        stored = self.pinned.fields
+        flags = self._backend_flags
+        found = offered(fields, FIRST_FLAGS if flags is None else flags, stored)
         if self.backends or self.pinned.override.backend:
             return found
         return tuple(field for field in found if field.key != "backend")
@@ -65,8 +72,12 @@ class Editing:
     @property
     def help_spellings(self) -> tuple[str, ...] | None:
         """The flags that the executable of the model names in its help; None where that was not read."""
-        flags = self.facts.backend_for(self.pinned.override, self.row.model_class).flags
+        flags = self._backend_flags
         return None if flags is None else tuple(sorted(flags))
+
+    @property
+    def _backend_flags(self) -> frozenset[str] | None:
+        return self.facts.backend_for(self.pinned.override, self.row.model_class, self._speech_engine).flags
 
     @property
     def locked(self) -> dict[str, str]:
@@ -113,8 +124,7 @@ class Editing:
 
     @property
     def _speech_engine(self) -> str:
-        """Which of the two speech servers a speech model was made for."""
-        return tts_engine(self.row.architecture, self.row.file_name) if self.row.model_class == "tts" else ""
+        return speech_engine(self.row)
 
     @property
     def inherited(self) -> dict[str, Any]:
@@ -143,11 +153,16 @@ class Editing:
         return {key: (free if key in fields else stored)[key] for key in stored if key not in fields or key in free}
 
 
+def speech_engine(row: Row) -> str:
+    """Which of the two speech servers a speech model was made for; "" for other models."""
+    return tts_engine(row.architecture, row.file_name) if row.model_class == "tts" else ""
+
+
 def editing_of(row: Row) -> Editing:
     """The editor's view of a row."""
     facts = host_facts(row.host, row.path)
     held = pinned(row, facts)
-    engine = engine_of(facts.settings, held.override, row.model_class)
+    engine = TTSCPP if speech_engine(row) == TTSCPP else engine_of(facts.settings, held.override, row.model_class)
     plan = preview_plan(row=row, override=held.override, facts=facts)
     return Editing(model_detail(row), facts, held, plan, engine)
 

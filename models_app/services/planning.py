@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 
 from django.db.models import prefetch_related_objects
 
@@ -14,18 +14,23 @@ from gpus_app.models import Host
 from gpus_app.selectors import host_budget
 from models_app import convert
 from models_app.core.catalog import Header, Plan, Row
+from models_app.core.classes.tts import QWENTTS, tts_engine
 from models_app.core.discovery.roots import path_key
 from models_app.core.launch.executables import AUDIOCPP, resolve_executable
+from models_app.core.launch.tokens import rules_for
 from models_app.core.planning.context_curve import ContextCurve
 from models_app.core.plans import plan_curve, plan_row
 from models_app.core.plans.engines.request import WITH_COMPONENTS, Surroundings
 from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.models import Row as StoredRow
-from models_app.services.arguments import rules_for
+from models_app.models import Voice
 from models_app.services.backend_facts import UNASKED, BackendFacts, Known, known_backends
 from models_app.services.check_facts import Excesses, excesses_by_path
 from models_app.services.surroundings import SurroundingsOf, host_surroundings, nothing_known
+
+ASKED_KINDS = ("llama", "tts")
+"""Kinds of backends that refuse to start with a flag that their help does not name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +45,16 @@ class HostFacts:
     backends: Known = field(default_factory=dict)
     excesses: Excesses = field(default_factory=dict)
     """Path -> what checks against llama.cpp have shown and plans keep free; for the rows that are planned."""
+    has_wav_voices: Callable[[], bool] = lambda: False
+    """Are voices kept here that a speech server makes from recordings?"""
 
     def same_path(self, match: str, path: str) -> bool:
         """Whether an override without wildcards names this file, by the rules of the host's system."""
         return path_key(match, self.os_family) == path_key(path, self.os_family)
 
-    def backend_for(self, override: Override, model_class: str = "llm") -> BackendFacts:
-        """What is known of the executable that runs a model of a class."""
-        program = resolve_executable(self.settings, override.backend, model_class)
+    def backend_for(self, override: Override, model_class: str = "llm", engine: str = "") -> BackendFacts:
+        """What is known of the executable that runs a model of a class; `engine` as `resolve_executable` takes it."""
+        program = resolve_executable(self.settings, override.backend, model_class, engine)
         return self.backends.get(program.backend_id, UNASKED)
 
     def budget_for(self, override: Override, model_class: str = "llm") -> Budget:
@@ -86,7 +93,7 @@ class HostPlanner:
     served: dict[str, str] = field(default_factory=dict)
     block_counts: dict[str, int] = field(default_factory=dict)
     flags: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Path of a model on llama-server -> the flags that its executable knows, where it was asked."""
+    """Path of a model -> the flags that its executable knows, where it was asked and its help is complete."""
     _around: Surroundings | None = None
 
     def __call__(self, row: Row, header: Header | None, override: Override) -> tuple[Plan, ...]:
@@ -98,20 +105,23 @@ class HostPlanner:
             budget=self.facts.budget_for(override, row.model_class),
             headers=self.headers,
             excesses=self.facts.excesses.get(row.full_path, ()),
-            surroundings=self._surroundings(row, override),
+            surroundings=self._surroundings(row, header, override),
             word_rules=rules_for(self.facts.os_family),
         )
         self.planned[row.full_path] = plans
         self.served[row.full_path] = row.id
-        backend = self.facts.backend_for(override, row.model_class)
-        if backend.kind == "llama" and backend.flags is not None:
+        backend = self.facts.backend_for(override, row.model_class, _speech_engine(row, header))
+        if backend.kind in ASKED_KINDS and backend.flags is not None:
             self.flags[row.full_path] = backend.flags
         if header is not None:
             self.block_counts[row.full_path] = header.block_count
         return plans
 
-    def _surroundings(self, row: Row, override: Override) -> Surroundings | None:
-        """Asked for only where a launch names further files of the host."""
+    def _surroundings(self, row: Row, header: Header | None, override: Override) -> Surroundings | None:
+        """Asked for only where a launch names further files of the host, or depends on what its server can do."""
+        if (engine := _speech_engine(row, header)) == QWENTTS:
+            flags = self.facts.backend_for(override, row.model_class, engine).flags
+            return Surroundings(header_of=self.headers, flags=flags, has_wav_voices=self.facts.has_wav_voices())
         if row.model_class not in WITH_COMPONENTS:
             return None
         if self._around is None:
@@ -136,6 +146,11 @@ class HostPlanner:
         )
 
 
+def _speech_engine(row: Row, header: Header | None) -> str:
+    """Which of the two speech servers a speech model was made for; "" for other models."""
+    return tts_engine(header.architecture if header else "", row.file_name) if row.model_class == "tts" else ""
+
+
 def host_facts(host: Host, path: str = "") -> HostFacts:
     """Settings, budget and overrides in force now: of the whole host, or only what may cover one path."""
     prefetch_related_objects([host], "backends")
@@ -146,6 +161,7 @@ def host_facts(host: Host, path: str = "") -> HostFacts:
         host.os_family,
         host_surroundings(host),
         known_backends(host),
+        has_wav_voices=cache(lambda: Voice.objects.filter(host=host, form=Voice.Form.WAV).exists()),
     )
 
 

@@ -100,6 +100,8 @@ class Field:
     image_inherit: str = MODEL_ONLY
     """The rule on an image or video variant; fleet variants do not reach those classes."""
     knobs: tuple[str, ...] = ()
+    flag: str = ""
+    """The one flag that it stands for: the field is offered where the help of the backend's build names that."""
     sentinel: bool = False
     """`none` means explicitly nothing on a variant, and is cleared at model level."""
     patch: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from models_app.core.fields.field import Field
 from models_app.core.fields.model import OVERRIDE_FIELDS, VARIANT_FIELDS
@@ -23,12 +23,13 @@ GROUPS: dict[str, str] = {
     "enhancer": "Prompt enhancer",
     "vllm": "vLLM",
     "audio": "Audio",
+    "speech": "Speech server",
     "arguments": "Adapters and arguments",
     "visibility": "Visibility",
 }
 """Slug of a group -> its title, in the order of a form."""
 
-OPEN_GROUPS = frozenset({"essentials", "vision", "reasoning", "components", "generation", "audio", "vllm"})
+OPEN_GROUPS = frozenset({"essentials", "vision", "reasoning", "components", "generation", "audio", "speech", "vllm"})
 """Groups that a form shows unfolded; the others unfold by themselves when something is set in them."""
 
 ARGUMENT_KEYS = ("customArgs", "customArgsOff", "extraArgs")
@@ -45,6 +46,11 @@ def model_fields(model_class: str, engine: str) -> tuple[Field, ...]:
     return tuple(
         field for field in OVERRIDE_FIELDS if field.key not in _ELSEWHERE and _fits(field, model_class, engine)
     )
+
+
+def offered(fields: Iterable[Field], flags: Collection[str], stored: Collection[str] = ()) -> tuple[Field, ...]:
+    """Those of the fields that a build can be told: the ones that stand for a flag need it, or a stored value."""
+    return tuple(field for field in fields if not field.flag or field.flag in flags or field.key in stored)
 
 
 def variant_fields(

@@ -15,6 +15,7 @@ from models_app.core.fields.field import (
 )
 from models_app.core.fields.llm import LLM_FIELDS
 from models_app.core.fields.media import MEDIA_FIELDS
+from models_app.core.fields.speech import SPEECH_FIELDS
 
 IDENTITY = (
     Field(
@@ -145,3 +146,4 @@ MODEL_FIELDS: tuple[Field, ...] = (
 OVERRIDE_FIELDS: tuple[Field, ...] = tuple(field for field in MODEL_FIELDS if field.on_override)
 VARIANT_FIELDS: tuple[Field, ...] = tuple(field for field in MODEL_FIELDS if field.on_variant)
 SENTINEL_FIELDS: tuple[Field, ...] = tuple(field for field in MODEL_FIELDS if field.sentinel)
+    *SPEECH_FIELDS,

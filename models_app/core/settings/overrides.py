@@ -152,3 +152,13 @@ class Override(SharedFields):
     audio_weight_type: str = ""
 
     variants: tuple[Variant, ...] = ()
+    tts_lang: str = ""
+    tts_max_batch: int = 0
+    tts_codec_chunk_dur: float = 0.0
+    tts_codec_left_dur: float = 0.0
+    tts_codec_fused: bool = False
+    tts_no_fa: bool = False
+    tts_clamp_fp16: bool = False
+    tts_alias: str = ""
+    tts_voices_dir: str = ""
+

@@ -52,6 +52,8 @@ def joint_problems(values: Mapping[str, Any], limits: Limits) -> dict[str, str]:
     shortest, longest = values.get("specDraftNMin") or 0, values.get("specDraftNMax") or 0
     if longest and shortest > longest:
         problems["specDraftNMin"] = f"Shortest draft: give at most the longest draft, {longest:,}."
+    if values.get("ttsCodecFused") and (values.get("ttsMaxBatch") or 1) > 1:
+        problems["ttsCodecFused"] = "Fused codec: it serves one request at a time; switch it off, or leave that at 1."
     if problem := split_problem(values.get("tensorSplit") or "", limits.device_count):
         problems["tensorSplit"] = problem
     if problem := pairs_problem(values.get("overrideTensor") or ""):

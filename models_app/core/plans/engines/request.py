@@ -53,6 +53,8 @@ class Surroundings:
     """What the audio.cpp build of this model lists."""
     flags: frozenset[str] | None = None
     """Flags that the help of this model's server names; None where nobody asked."""
+    has_wav_voices: bool = False
+    """Voices are registered from recordings with this server, which loads its encoders for them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 
 from models_app.core.catalog import Reason
-from models_app.core.classes.tts import QWENTTS, TTSCPP, qwentts_estimate_gib, tts_engine
+from models_app.core.classes.tts import TTSCPP, tts_engine
 from models_app.core.launch.macros import PORT
 from models_app.core.launch.paths import argument_path, forward
-from models_app.core.plans.engines.request import FITS, NONE_DECLARED, OVER, Answer, Request, number_after, term
-from models_app.core.units import GIB
+from models_app.core.plans.engines.qwentts import HEALTH, plan_qwentts
+from models_app.core.plans.engines.request import NONE_DECLARED, Answer, Request
 
-BATCH_FLAG = "--max-batch"
-HEALTH = "/health"
-CODEC_MISSING = "no codec lies beside it; its server needs one"
 WRONG_SERVER = "no TTS.cpp backend is registered, and tts-server cannot read its weights"
 
 
@@ -22,7 +19,7 @@ def plan_tts(request: Request) -> Answer:
     name = request.row.file_name or os.path.basename(forward(request.row.full_path))
     if tts_engine(request.header.architecture, name) == TTSCPP:
         return _ttscpp(request, name)
-    return _qwentts(request)
+    return plan_qwentts(request)
 
 
 def _ttscpp(request: Request, name: str) -> Answer:
@@ -44,44 +41,6 @@ def _ttscpp(request: Request, name: str) -> Answer:
     )
     if found.own_kind != TTSCPP:
         answer.warnings.append(WRONG_SERVER)
-    return answer
-
-
-def _qwentts(request: Request) -> Answer:
-    row = request.row
-    lines = [f"--model {argument_path(row.full_path)}"]
-    if row.codec_path:
-        lines.append(f"--codec {argument_path(row.codec_path)}")
-    command = request.command(request.executable(QWENTTS).path, [*lines, f"--port {PORT}"])
-    batch = number_after(command, BATCH_FLAG, 1)
-    codec_gib = row.codec_size_bytes / GIB
-    total_gib = qwentts_estimate_gib(request.size_gib, codec_gib, batch)
-    answer = Answer(
-        command,
-        {
-            "arch": request.header.architecture or NONE_DECLARED,
-            "codec": os.path.basename(forward(row.codec_path)) or "MISSING",
-        },
-        est_vram_gib=total_gib,
-        verdict=FITS if total_gib <= request.settings.target_vram_gb else OVER,
-        entry={
-            "checkEndpoint": HEALTH,
-            "capabilities": {"in": ["text"], "out": ["audio"], "voiceClone": True},
-        },
-        engine=QWENTTS,
-        terms=[
-            term("weights", "Talker", "the size of its file", vram_gib=request.size_gib),
-            term("weights", "Codec", "the size of its file", vram_gib=codec_gib),
-            term(
-                "kv",
-                "Requests side by side",
-                f"0.875 GiB for each of {max(1, batch)}, ring buffers, and 0.35 GiB to compute with",
-                vram_gib=total_gib - request.size_gib - codec_gib,
-            ),
-        ],
-    )
-    if not row.codec_path:
-        answer.warnings.append(CODEC_MISSING)
     return answer
 
 
