@@ -140,10 +140,10 @@ MODEL_FIELDS: tuple[Field, ...] = (
     *GENERAL,
     *LLM_FIELDS,
     *MEDIA_FIELDS,
+    *SPEECH_FIELDS,
     *ARGUMENTS,
     *VARIANTS,
 )
 OVERRIDE_FIELDS: tuple[Field, ...] = tuple(field for field in MODEL_FIELDS if field.on_override)
 VARIANT_FIELDS: tuple[Field, ...] = tuple(field for field in MODEL_FIELDS if field.on_variant)
 SENTINEL_FIELDS: tuple[Field, ...] = tuple(field for field in MODEL_FIELDS if field.sentinel)
-    *SPEECH_FIELDS,
