@@ -19,11 +19,11 @@ from models_app.publish_rows import Publishing as Publishing
 from models_app.publish_rows import RevisionDetails as RevisionDetails
 from models_app.publish_rows import Submission
 from models_app.router_rows import Router as Router
-from models_app.watch_rows import FolderWatch as FolderWatch
-from quartermaster_site.jobs.models import Job
 from models_app.voice_rows import Audition as Audition
 from models_app.voice_rows import SpeechServer as SpeechServer
 from models_app.voice_rows import Voice as Voice
+from models_app.watch_rows import FolderWatch as FolderWatch
+from quartermaster_site.jobs.models import Job
 
 
 class Root(models.Model):

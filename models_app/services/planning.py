@@ -17,7 +17,6 @@ from models_app.core.catalog import Header, Plan, Row
 from models_app.core.classes.tts import QWENTTS, tts_engine
 from models_app.core.discovery.roots import path_key
 from models_app.core.launch.executables import AUDIOCPP, resolve_executable
-from models_app.core.launch.tokens import rules_for
 from models_app.core.planning.context_curve import ContextCurve
 from models_app.core.plans import plan_curve, plan_row
 from models_app.core.plans.engines.request import WITH_COMPONENTS, Surroundings
@@ -25,6 +24,7 @@ from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.models import Row as StoredRow
 from models_app.models import Voice
+from models_app.services.arguments import rules_for
 from models_app.services.backend_facts import UNASKED, BackendFacts, Known, known_backends
 from models_app.services.check_facts import Excesses, excesses_by_path
 from models_app.services.surroundings import SurroundingsOf, host_surroundings, nothing_known

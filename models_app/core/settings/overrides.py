@@ -151,7 +151,6 @@ class Override(SharedFields):
     """None asks the probe; negative emits nothing."""
     audio_weight_type: str = ""
 
-    variants: tuple[Variant, ...] = ()
     tts_lang: str = ""
     tts_max_batch: int = 0
     tts_codec_chunk_dur: float = 0.0
@@ -162,3 +161,4 @@ class Override(SharedFields):
     tts_alias: str = ""
     tts_voices_dir: str = ""
 
+    variants: tuple[Variant, ...] = ()
