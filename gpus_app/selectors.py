@@ -13,24 +13,19 @@ from gpus_app.core.budget import (
     PLACEHOLDER_RAM_GIB,
     Budget,
     auto_vram_target,
-    budget_for_set,
-    budget_of,
+    machine_budget,
     recommended_ram_gib,
     recommended_vram_gib,
     seed_budget,
 )
 from gpus_app.core.gpu_set import DevicePolicy, GpuSet, gpu_set
 from gpus_app.core.readings import DeviceReading, MemoryReading
-from gpus_app.core.runtimes import runtime_of
 from gpus_app.core.units import GIB, to_gib
 from gpus_app.device_settings import DeviceSettings
 from gpus_app.memory_settings import DEFAULT_OVERHEAD_GIB, DEFAULT_TTL_SECONDS, SECTION, MemorySettings
 from gpus_app.models import Device, Host, HostSetting
 from gpus_app.watch_settings import WatchSettings
 from quartermaster_site.errors import NotFound
-
-NVIDIA = "nvidia"
-"""The vendor whose cards a launch can be kept from by their numbers."""
 
 
 def hosts() -> QuerySet[Host]:
@@ -125,14 +120,8 @@ def host_budget(host: Host, *, backend_ids: tuple[str, ...] = ()) -> Budget:
 
     `backend_ids` are a backend's own names of the devices in use, in their order.
     """
-    devices = idle_devices(host)
     target, ram = target_vram_gib(host), ram_limit_gib(host)
-    if not devices.devices:
-        return budget_of([target] if target > 0 else [], ram)
-    seen = host.devices.all()
-    others = len(seen) > len(devices) and all(device.vendor == NVIDIA for device in seen)
-    runtime = runtime_of(readings(host))
-    return budget_for_set(devices, target, ram, runtime=runtime, backend_ids=backend_ids, others=others)
+    return machine_budget(idle_devices(host), readings(host), target, ram, backend_ids=backend_ids)
 
 
 def memory_settings(host: Host) -> MemorySettings:

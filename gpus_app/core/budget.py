@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gpus_app.core.gpu_set import GpuSet
-from gpus_app.core.readings import MemoryReading
-from gpus_app.core.runtimes import CUDA, runtime_bytes
+from gpus_app.core.readings import DeviceReading, MemoryReading
+from gpus_app.core.runtimes import CUDA, runtime_bytes, runtime_of
 from gpus_app.core.units import GIB, floor_gib, from_gib
 
+NVIDIA = "nvidia"
+"""The vendor whose cards a launch can be kept from by their numbers."""
 PLACEHOLDER_VRAM_GIB = 7.0
 PLACEHOLDER_RAM_GIB = 24.0
 _LEAST_VRAM_GIB = 1.0
@@ -72,6 +74,12 @@ class Budget:
     def with_ram(self, ram_gib: float) -> Budget:
         return replace(self, ram_bytes=_bytes_of(ram_gib))
 
+    def with_device_for(self, target_gib: float) -> Budget:
+        """Where no GPU was seen, a target typed for one model is a device of that size."""
+        if self.device_bytes or not target_gib > 0:
+            return self
+        return replace(self, device_bytes=(_bytes_of(target_gib),))
+
     def without_devices(self) -> Budget:
         """The budget of a launch that must stay in RAM."""
         return Budget(ram_bytes=self.ram_bytes, runtime=self.runtime)
@@ -119,6 +127,25 @@ def budget_for_set(
         visible_ids=tuple(device.index for device in chosen) if others and runtime == CUDA and not ids else (),
     )
     return whole.with_target(_bytes_of(target_gib))
+
+
+def machine_budget(
+    devices: GpuSet,
+    seen: Sequence[DeviceReading],
+    target_gib: float,
+    ram_gib: float,
+    *,
+    backend_ids: tuple[str, ...] = (),
+) -> Budget:
+    """What plans of a machine may use: the devices in use, of all that were `seen`, under a target.
+
+    A target where no device is in use counts as one device of that size.
+    """
+    if not devices.devices:
+        return budget_of([target_gib] if target_gib > 0 else [], ram_gib)
+    others = len(seen) > len(devices) and all(device.vendor == NVIDIA for device in seen)
+    runtime = runtime_of(seen)
+    return budget_for_set(devices, target_gib, ram_gib, runtime=runtime, backend_ids=backend_ids, others=others)
 
 
 def free_budget(devices: GpuSet, memory: MemoryReading | None, *, runtime: str = CUDA) -> Budget:

@@ -9,7 +9,6 @@ from functools import cache, partial
 from django.db.models import prefetch_related_objects
 
 from gpus_app.core.budget import Budget
-from gpus_app.core.units import from_gib
 from gpus_app.models import Host
 from gpus_app.selectors import host_budget
 from models_app import convert
@@ -17,6 +16,7 @@ from models_app.core.catalog import Header, Plan, Row
 from models_app.core.classes.tts import QWENTTS, tts_engine
 from models_app.core.discovery.roots import path_key
 from models_app.core.launch.executables import AUDIOCPP, resolve_executable
+from models_app.core.launch.tokens import rules_for
 from models_app.core.planning.context_curve import ContextCurve
 from models_app.core.plans import plan_curve, plan_row
 from models_app.core.plans.engines.request import WITH_COMPONENTS, Surroundings
@@ -24,7 +24,6 @@ from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.models import Row as StoredRow
 from models_app.models import Voice
-from models_app.services.arguments import rules_for
 from models_app.services.backend_facts import UNASKED, BackendFacts, Known, known_backends
 from models_app.services.check_facts import Excesses, excesses_by_path
 from models_app.services.surroundings import SurroundingsOf, host_surroundings, nothing_known
@@ -62,9 +61,8 @@ class HostFacts:
 
         A target typed for one model where no GPU was seen is a device of that size.
         """
-        if self.budget.device_bytes or override.vram_target_gb <= 0:
-            return self.backend_for(override, model_class).budget or self.budget
-        return replace(self.budget, device_bytes=(from_gib(override.vram_target_gb),))
+        budget = self.backend_for(override, model_class).budget or self.budget
+        return budget.with_device_for(override.vram_target_gb)
 
 
 @dataclass(frozen=True, slots=True)

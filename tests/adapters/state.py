@@ -18,7 +18,6 @@ from models_app.core.discovery.inventory import discover
 from models_app.core.discovery.roots import root_list
 from models_app.core.discovery.walk import list_files
 from models_app.core.errors import SettingsError
-from models_app.core.export.ensure import Target, ensure, load_map
 from models_app.core.generate import generate
 from models_app.core.plans import plan_row
 from models_app.core.readers import read_header
@@ -32,6 +31,9 @@ from models_app.core.settings import (
     PromptEnhancer,
     record_to_mapping,
 )
+from models_app.core.settings_files.ensure import Target, ensure
+from models_app.core.settings_files.files import read_sidecar
+from models_app.core.settings_files.pair import Pair
 from models_app.core.state import app, digest, edits, extra_models, loading, patch, section_forms, variants
 from models_app.core.state import overrides as override_rules
 from models_app.core.state.api_keys import delete_key, reconcile_playground_key, upsert_key
@@ -243,8 +245,9 @@ class Workplace:
     def ensure(self) -> Any:
         return ensure(self.target, self.generate)
 
-    def generate(self, state: loading.LoadedState) -> str:
+    def generate(self, pair: Pair) -> str:
         """The product's own pipeline over the roots of the settings, as on a machine without a GPU."""
+        state = pair.state()
         roots = root_list(state.settings.models_root, state.settings.category_roots, "linux")
         inventory = discover(list_files(roots, platform="linux"), read_header)
         budget = Budget((), 24 * GIB)
@@ -316,7 +319,7 @@ def ensure_config(calls: int, between: str, settings: Given) -> Answer:
                     "delete_overridden_gguf": place.model.unlink,
                 }[between]()
             regenerated.append(place.ensure().regenerated)
-        sidecar = sidecar_from_mapping(load_map(place.sidecar_file, place.sidecar_file.read_bytes()))
+        sidecar = read_sidecar(place.sidecar_file.read_bytes()).content
         return {
             "regenerated": regenerated,
             "files": sorted(path.name for path in place.output.parent.iterdir()),

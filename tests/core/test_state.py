@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models_app.core.errors import SettingsError
-from models_app.core.export.ensure import Target, ensure, load_map, would_change
 from models_app.core.fields import OVERRIDE_FIELDS, VARIANT_FIELDS
 from models_app.core.settings import (
     ApiKey,
@@ -25,6 +24,8 @@ from models_app.core.settings import (
     override_from_mapping,
     settings_from_mapping,
 )
+from models_app.core.settings_files.ensure import Target, ensure, would_change
+from models_app.core.settings_files.files import read_sidecar
 from models_app.core.state import app, edits
 from models_app.core.state.api_keys import BUILT_IN, delete_key, reconcile_playground_key, upsert_key
 from models_app.core.state.digest import FileRecord, inputs_digest
@@ -399,7 +400,7 @@ def test_a_missing_root_costs_no_row(target):
     assert ensure(target, lambda state: "").pruned == ()
     (target.settings_file.parent / "models").mkdir()
     assert ensure(target, lambda state: "").pruned == ("/gone.gguf",)
-    assert load_map(target.sidecar_file, target.sidecar_file.read_bytes()) == {}
+    assert read_sidecar(target.sidecar_file.read_bytes()).content == Sidecar()
 
 
 def test_free_vram_is_measured_each_time(target):
