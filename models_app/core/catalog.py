@@ -113,6 +113,8 @@ class Header:
     is_mtp: bool = False
     pooling_type: int = 0
     decision_type: str = ""
+    speech_type: str = ""
+    """Of a Qwen3-TTS talker: `base`, `custom_voice` or `voice_design`."""
     classifier_head: bool = False
 
     vision_image_size: int = 0
@@ -374,6 +376,8 @@ class Plan:
     """Things to know that are no warnings."""
     entry: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """Keys that its class writes into the entry of a router's file."""
+    as_written: bool = False
+    """A person wrote the whole command."""
 
     @property
     def argv(self) -> tuple[str, ...]:

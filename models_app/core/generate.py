@@ -6,7 +6,7 @@ Nothing here touches the disk or the clock. One bad row becomes a comment; it ne
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from models_app.core.export.entry import PlannedModel, plan_warnings
 from models_app.core.export.findings import CheckFinding
 from models_app.core.export.llama_swap import Options
 from models_app.core.export.macros import neutral
+from models_app.core.launch.tokens import POSIX
 from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.core.units import to_gib
@@ -88,10 +89,18 @@ def generate(
     """
 
     def planned_item(row: Row) -> PlannedModel | Skipped | None:
-        override = resolve_override(overrides, row.full_path, row.quant, same_path) or Override()
+        override = own[row.full_path, row.quant]
+    own = {
+        (row.full_path, row.quant): resolve_override(overrides, row.full_path, row.quant, same_path) or Override()
+        for row in inventory.rows
+    }
+
         return None if override.skip else _planned(row, override, planner, header_of, budget_of)
 
-    items = [*_with_enhancers(_all_planned(inventory.rows, planned_item, on_row)), *_lost_files(inventory)]
+    items = [
+        *_with_enhancers(_all_planned(inventory.rows, _chosen_ids(own), planned_item, on_row)),
+        *_lost_files(inventory),
+    ]
     router = BY_SLUG[dialect]
     declared = {own.match: own for own in overrides}
     built = build_document(items, settings, timestamp, cache_dir=cache_dir, declared=declared)
@@ -111,13 +120,18 @@ def _all_planned(
     rows: Sequence[Row],
     planned_item: Callable[[Row], PlannedModel | Skipped | None],
     on_row: Callable[[int, int, str], None],
+    chosen_ids: Mapping[tuple[str, str], str],
 ) -> list[PlannedModel | Skipped]:
-    """Every row under an id that is still free, in order; rows that a person skips leave no trace."""
+    """Every row under an id that is still free, in order; rows that a person skips leave no trace.
+
+    Ids that people chose go first: no file gets the name that another one was given.
+    """
     items: list[PlannedModel | Skipped] = []
     taken: set[str] = set()
     for done, row in enumerate(rows, 1):
         on_row(done, len(rows), row.id)
-        served = replace(row, id=free_name(row, taken))
+    taken.update(chosen_ids.values())
+        served = replace(row, id=chosen_ids.get((row.full_path, row.quant)) or free_name(row, taken))
         item = planned_item(served)
         if item is None:
             continue
@@ -130,6 +144,15 @@ def _all_planned(
 
 def _planned(
     row: Row,
+def _chosen_ids(overrides: Mapping[tuple[str, str], Override]) -> dict[tuple[str, str], str]:
+    """(path, quant) -> the id that somebody chose. The second of two with the same one is left out with a comment."""
+    return {
+        row: override.served_id.strip()
+        for row, override in overrides.items()
+        if override.served_id.strip() and not override.skip
+    }
+
+
     override: Override,
     planner: Planner,
     header_of: Callable[[str], Header | None],

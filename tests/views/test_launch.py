@@ -206,3 +206,15 @@ def test_two_people_lose_no_text(admin: Client, as_role: Any, row: Row, save: An
     assert answer.status_code == 409
     assert re.search(r"Custom launch arguments\s+-t 5\s+-t 3\s+automatic", _text(html))
     assert "\n-t 5</textarea>" in html
+
+
+def test_a_text_can_be_the_whole_command(admin, scanned, row_named):
+    row = row_named("qwen3-8b")
+    url = f"/models/{row.pk}/launch/"
+    answer = admin.post(url, {"version": 0, "customArgs": "-c 4096 --jinja", "apply": "1", "only": "1"})
+    assert answer.status_code == 302, answer.content.decode()
+    assert Override.objects.get().fields == {"customArgs": "-c 4096 --jinja", "customArgsOnly": True}
+    page = admin.get(url).content.decode()
+    assert 'name="only" value="1" checked' in page
+    admin.post(url, {"version": 1, "customArgs": "-c 4096 --jinja", "apply": "1"})
+    assert Override.objects.get().fields == {"customArgs": "-c 4096 --jinja"}

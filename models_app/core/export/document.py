@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from models_app.core.launch.tokens import POSIX
+
 Fields = Mapping[str, Any]
 """Keys in written order. Values: bool, int, float, str, lists and mappings of these."""
 
@@ -26,6 +28,8 @@ class Entry:
     """The id of the model's first entry: profiles of one file share it."""
     path: str = ""
     size_bytes: int = 0
+    as_written: bool = False
+    """A person wrote the whole command; nothing is added to the entry but what a field says and its estimates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ class Document:
     """Blocks after `models`."""
     tail_comments: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     companions: tuple[Companion, ...] = ()
+    word_rules: str = POSIX
+    """How the host that runs the commands splits them into words."""
 
     @property
     def entries(self) -> tuple[Entry, ...]:

@@ -50,13 +50,14 @@ def entry_of(model: PlannedModel, plan: Plan, settings: Settings, taken_names: C
     own = plan.entry
     fields: dict[str, Any] = {name: own[name] for name in LEADING if name in own}
     fields["ttl"] = settings.ttl_sec if model.override.ttl_sec is None else model.override.ttl_sec
-    if env := plan_env(plan, model.budget):
+    if (env := plan_env(plan, model.budget)) and not plan.as_written:
         fields["env"] = env
     fields |= {name: own[name] for name in ("concurrencyLimit",) if name in own}
     est_ram = plan.est_ram_bytes if plan.model_class in RAM_CLASSES else 0
     fields |= estimate_keys(plan.est_vram_bytes / GIB, est_ram / GIB)
-    fields |= {name: own[name] for name in ("checkEndpoint",) if name in own}
-    fields |= _enhancers(model, settings)
+    if not plan.as_written:
+        fields |= {name: own[name] for name in ("checkEndpoint",) if name in own}
+        fields |= _enhancers(model, settings)
     # A text that starts with a line break would fail the load of llama-swap, which writes and reads it once more.
     public = scalars.one_line(public_name(settings.display_names, plan.profile_id))
     comments = list(comment_lines(model, plan))
@@ -67,7 +68,8 @@ def entry_of(model: PlannedModel, plan: Plan, settings: Settings, taken_names: C
     if plan.unlisted:
         fields["unlisted"] = True
     fields |= slot_cache_preamble(settings, model.override)
-    if block := own.get("capabilities") or _chat_capabilities(model, plan):
+    block = own.get("capabilities") or _chat_capabilities(model, plan)
+    if block and not plan.as_written:
         fields["capabilities"] = block
     return Entry(
         id=plan.profile_id,
@@ -78,6 +80,7 @@ def entry_of(model: PlannedModel, plan: Plan, settings: Settings, taken_names: C
         base=model.plans[0].profile_id,
         path=model.row.full_path,
         size_bytes=model.row.size_bytes,
+        as_written=plan.as_written,
     )
 
 

@@ -14,7 +14,7 @@ from models_app.core.errors import LaunchError
 from models_app.core.export import scalars
 from models_app.core.export.document import Companion, Entry, Skipped
 from models_app.core.export.macros import macro_in_entry, neutral
-from models_app.core.launch.tokens import join_tokens, split_command, split_flag_token
+from models_app.core.launch.tokens import POSIX, join_tokens, split_command, split_flag_token
 
 CAPABILITIES = ("tools", "reranker", "context")
 """Capability keys that this router knows besides the modalities."""
@@ -62,21 +62,21 @@ class Converted:
     companions: tuple[Companion, ...] = ()
 
 
-def convert_entry(entry: Entry, options: EntryOptions) -> Converted | Skipped:
-    """The entry for llama-swap, or why it cannot be one."""
+def convert_entry(entry: Entry, options: EntryOptions, rules: str = POSIX) -> Converted | Skipped:
+    """The entry for llama-swap, or why it cannot be one. `rules` are those by which its host splits commands."""
     if macro := macro_in_entry(entry, everywhere=True):
         return _skipped(entry, f"its text holds {neutral(macro)}, which llama-swap would replace")
     command = list(entry.command)
     companions: tuple[Companion, ...] = ()
-    if "audiocpp" in entry.fields and not _has_flag(command, CONFIG_FLAG):
+    if "audiocpp" in entry.fields and not _has_flag(command, CONFIG_FLAG, rules):
         if not options.config_folder:
             return _skipped(entry, "audio.cpp needs a file beside the config, and this config goes to a pipe")
         companions = (_companion(entry),)
         command.append(f"{CONFIG_FLAG} {_always_quoted(f'{options.config_folder}/{companions[0].name}')}")
-    if entry.model_class == "sam" and not _has_flag(command, CPU_FLAG):
+    if entry.model_class == "sam" and not _has_flag(command, CPU_FLAG, rules):
         command.append(CPU_FLAG)
-    command = without_flag(command, SLOT_PATH)
-    fields, comments = _fields(entry, command, options)
+    command = without_flag(command, SLOT_PATH, rules)
+    fields, comments = _fields(entry, command, options, rules)
     converted = replace(entry, command=tuple(command), fields=fields, comments=(*entry.comments, *comments))
     return Converted(converted, companions)
 
@@ -97,29 +97,29 @@ def _always_quoted(path: str) -> str:
     return '"' + scalars.forward(path).replace('"', '\\"') + '"'
 
 
-def words(command: Sequence[str]) -> list[str]:
+def words(command: Sequence[str], rules: str = POSIX) -> list[str]:
     """The words of a command; none when it cannot be split."""
     try:
-        return split_command(" ".join(command))
+        return split_command(" ".join(command), rules)
     except LaunchError:
         return []
 
 
-def _has_flag(command: Sequence[str], flag: str) -> bool:
+def _has_flag(command: Sequence[str], flag: str, rules: str) -> bool:
     written = any(flag in line for line in command)
-    return written and any(split_flag_token(word).name == flag for word in words(command))
+    return written and any(split_flag_token(word).name == flag for word in words(command, rules))
 
 
-def without_flag(command: Sequence[str], flag: str) -> list[str]:
+def without_flag(command: Sequence[str], flag: str, rules: str = POSIX) -> list[str]:
     """The lines without a flag that takes one value. A line that does not hold it keeps its bytes."""
     kept = []
     for line in command:
-        tokens = words([line]) if flag in line else []
+        tokens = words([line], rules) if flag in line else []
         remaining = list(_without(tokens, flag))
         if len(remaining) == len(tokens):
             kept.append(line)
         elif remaining:
-            kept.append(join_tokens(remaining))
+            kept.append(join_tokens(remaining, rules))
     return kept
 
 
@@ -136,7 +136,9 @@ def _without(tokens: Sequence[str], flag: str) -> list[str]:
     return kept
 
 
-def _fields(entry: Entry, command: Sequence[str], options: EntryOptions) -> tuple[dict[str, Any], list[str]]:
+def _fields(
+    entry: Entry, command: Sequence[str], options: EntryOptions, rules: str
+) -> tuple[dict[str, Any], list[str]]:
     fields = {name: value for name, value in entry.fields.items() if name not in DROPPED}
     comments = []
     if options.keep_concurrency_limit and "concurrencyLimit" in entry.fields:
@@ -151,10 +153,11 @@ def _fields(entry: Entry, command: Sequence[str], options: EntryOptions) -> tupl
     if "aliases" in fields:
         fields["aliases"] = [alias for alias in dict.fromkeys(fields["aliases"]) if alias]
     kept = {name: value for name, value in fields.items() if not _is_empty(value)}
-    capabilities, moved = _capabilities(entry, command)
+    capabilities, moved = _capabilities(entry, command, rules)
     if capabilities:
         kept["capabilities"] = capabilities
-    kept["metadata"] = {**(entry.fields.get("metadata") or {}), "quartermaster": _metadata(entry, moved)}
+    if not entry.as_written:
+        kept["metadata"] = {**(entry.fields.get("metadata") or {}), "quartermaster": _metadata(entry, moved)}
     return kept, comments
 
 
@@ -168,10 +171,10 @@ def _metadata(entry: Entry, moved: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in {**block, **moved}.items() if not _is_empty(value) and value != 0}
 
 
-def _capabilities(entry: Entry, command: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _capabilities(entry: Entry, command: Sequence[str], rules: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What stays, and what moves to the metadata. No list of modalities is cut: a part would say something else."""
     given = dict(entry.fields.get("capabilities") or {})
-    if entry.model_class == "llm" and (context := context_tokens(command)):
+    if entry.model_class == "llm" and not entry.as_written and (context := context_tokens(command, rules)):
         given.setdefault("context", context)
     silent = entry.model_class in SILENT_CLASSES or bool(SILENT_CAPABILITIES & given.keys())
     kept: dict[str, Any] = {}
@@ -189,10 +192,10 @@ def _capabilities(entry: Entry, command: Sequence[str]) -> tuple[dict[str, Any],
     return {name: value for name, value in kept.items() if value}, moved
 
 
-def context_tokens(command: Sequence[str]) -> int:
+def context_tokens(command: Sequence[str], rules: str = POSIX) -> int:
     """The window of one conversation: `-c` divided by the slots, 0 when the command does not say."""
     found = {"ctx": 0, "slots": 1}
-    tokens = words(command)
+    tokens = words(command, rules)
     for flag, value in pairwise(tokens):
         name = "ctx" if flag in CTX_FLAGS else "slots" if flag in SLOT_FLAGS else ""
         if name and value.isascii() and value.isdigit():

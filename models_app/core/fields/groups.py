@@ -32,7 +32,7 @@ GROUPS: dict[str, str] = {
 OPEN_GROUPS = frozenset({"essentials", "vision", "reasoning", "components", "generation", "audio", "speech", "vllm"})
 """Groups that a form shows unfolded; the others unfold by themselves when something is set in them."""
 
-ARGUMENT_KEYS = ("customArgs", "customArgsOff", "extraArgs")
+ARGUMENT_KEYS = ("customArgs", "customArgsOff", "customArgsOnly", "extraArgs")
 """The launch text: a form of its own, and a grant of its own."""
 
 _OF_THE_TWIN = frozenset({"ctx", "vramTargetGB", "mmproj", "unlisted"})

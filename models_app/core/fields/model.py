@@ -61,6 +61,17 @@ GENERAL = (
         help="Served, but not listed to clients.",
     ),
     Field(key="skip", kind=SWITCH, group="visibility", label="Skip", help="Not emitted at all."),
+    Field(
+        key="servedId",
+        kind=TEXT,
+        group="visibility",
+        label="Id",
+        on_variant=True,
+        inherit=OWN,
+        image_inherit=OWN,
+        max_length=300,
+        help="What clients call this entry. Blank: made from the name of the file.",
+    ),
 )
 
 ARGUMENTS = (
@@ -95,6 +106,17 @@ ARGUMENTS = (
         label="Do not apply",
         backends=("llama", "sd"),
         help="Keeps the text without applying it.",
+    ),
+    Field(
+        key="customArgsOnly",
+        kind=SWITCH,
+        group="arguments",
+        label="Only these arguments",
+        on_variant=True,
+        inherit=OWN,
+        image_inherit=OWN,
+        backends=("llama", "sd"),
+        help="The text is the whole command: only program, model and port are added, where it does not name them.",
     ),
     Field(
         key="extraArgs",

@@ -14,6 +14,8 @@ from models_app.core.launch.tokens import POSIX, command_lines, join_tokens, spl
 GENERATED = "generated"
 CUSTOM = "custom"
 REPLACED = "replaced"
+PLUMBING = {"model", "diffusionModel", "port"}
+"""Knobs without which no server could be reached, or serve the model that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Composition:
     custom: str = ""
     error: str = ""
     warnings: tuple[str, ...] = ()
+    alone: bool = False
+    """The text is the whole command."""
 
     @property
     def effective(self) -> str:
@@ -45,8 +49,17 @@ class Composition:
         return tuple(token.text for token in self.tokens if token.source == REPLACED)
 
 
-def compose(table: FlagTable, lines: Sequence[str], text: str, rules: str = POSIX) -> Composition:
-    """Generated lines without what the text owns, then the text without its comment lines."""
+def compose(
+    table: FlagTable, lines: Sequence[str], text: str, rules: str = POSIX, *, alone: bool = False
+) -> Composition:
+    """Generated lines without what the text owns, then the text without its comment lines.
+
+    With `alone` the text is the whole command: of the generated lines only program, model and port stay, those that the
+    text does not name.
+    """
+    alone = alone and bool(command_lines(text))
+    if alone:
+        lines = plumbing(table, lines, rules)
     custom_lines = command_lines(text)
     generated = " ".join(lines)
     if not custom_lines:
@@ -60,11 +73,12 @@ def compose(table: FlagTable, lines: Sequence[str], text: str, rules: str = POSI
             generated=generated,
             custom=text,
             error=str(error),
+            alone=alone,
         )
     words = read_words(table, argv)
     owned = owned_by(words)
     if _splits_differently(custom_lines, argv, rules):
-        custom_lines = [join_tokens(argv)]
+        custom_lines = [join_tokens(argv, rules)]
     kept: list[str] = []
     tokens: list[ArgToken] = []
     for line in lines:
@@ -74,8 +88,25 @@ def compose(table: FlagTable, lines: Sequence[str], text: str, rules: str = POSI
             kept.append(rest)
     tokens += [_token(word, CUSTOM) for word in words]
     return Composition(
-        (*kept, *custom_lines), tuple(tokens), owned, generated, text, warnings=inline_warnings(table, words)
+        (*kept, *custom_lines),
+        tuple(tokens),
+        owned,
+        generated,
+        text,
+        warnings=inline_warnings(table, words),
+        alone=alone,
     )
+
+
+def plumbing(table: FlagTable, lines: Sequence[str], rules: str = POSIX) -> list[str]:
+    """The program, and the lines that name its model and port."""
+    program, *others = lines
+    return [program, *(line for line in others if _knobs(table, line, rules) <= PLUMBING)]
+
+
+def _knobs(table: FlagTable, line: str, rules: str) -> set[str]:
+    words = _words_of_line(table, line, rules) or [Word(line)]
+    return {word.row.knob if word.row is not None else word.text for word in words}
 
 
 def _splits_differently(lines: list[str], argv: list[str], rules: str) -> bool:
@@ -121,7 +152,7 @@ def _without_owned(table: FlagTable, line: str, owned: frozenset[str], rules: st
         else:
             tokens.append(_token(word, GENERATED))
             kept.append(word.text)
-    return (line if len(kept) == len(words) else join_tokens(kept)), tokens
+    return (line if len(kept) == len(words) else join_tokens(kept, rules)), tokens
 
 
 def _tokens_of(table: FlagTable, lines: Iterable[str], rules: str) -> tuple[ArgToken, ...]:

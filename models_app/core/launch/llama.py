@@ -17,7 +17,7 @@ from models_app.core.launch.llama_advanced import advanced_lines
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.lora import lora_lines
 from models_app.core.launch.macros import PORT
-from models_app.core.launch.ownership import custom_text
+from models_app.core.launch.ownership import custom_text, runs_text_only
 from models_app.core.launch.paths import quoted_path, raw_path
 from models_app.core.launch.pins import ALL_LAYERS, AUTO_LAYERS, Pins, read_pins
 from models_app.core.launch.profile import LaunchProfile
@@ -106,7 +106,7 @@ def llama_command(
         joined_lora_scale=joined_lora_scale,
         rules=rules,
     )
-    return compose(LLAMA, lines, custom_text(override), rules)
+    return compose(LLAMA, lines, custom_text(override), rules, alone=runs_text_only(override))
 
 
 def slot_cache_folder(settings: Settings, cache_dir: str) -> str:

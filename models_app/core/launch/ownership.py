@@ -11,7 +11,7 @@ from models_app.core.fields import MODEL_FIELDS, OVERRIDE_FIELDS, Field
 from models_app.core.launch.flag_table import FlagTable, Word, read_words
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.sd_flags import SD
-from models_app.core.launch.tokens import POSIX, split_command
+from models_app.core.launch.tokens import POSIX, command_lines, split_command
 from models_app.core.settings import Override, SharedFields, Variant
 
 TABLES = (LLAMA, SD)
@@ -36,6 +36,11 @@ def custom_text(override: Override | None) -> str:
     if override is None or override.custom_args_off:
         return ""
     return text_of(override)
+
+
+def runs_text_only(override: Override | None) -> bool:
+    """Whether the text is the whole command."""
+    return override is not None and override.custom_args_only and bool(command_lines(custom_text(override)))
 
 
 def text_of(layer: SharedFields) -> str:

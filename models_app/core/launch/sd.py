@@ -12,7 +12,7 @@ from models_app.core.launch.compose import Composition, compose
 from models_app.core.launch.launcher import Launcher
 from models_app.core.launch.macros import PORT
 from models_app.core.launch.numbers import number_text
-from models_app.core.launch.ownership import custom_text
+from models_app.core.launch.ownership import custom_text, runs_text_only
 from models_app.core.launch.paths import argument_path, diffusion_lora_dir
 from models_app.core.launch.sd_flags import SD
 from models_app.core.launch.tokens import POSIX, quote
@@ -148,7 +148,7 @@ def sd_lines(launch: DiffusionLaunch) -> list[str]:
 
 def sd_command(launch: DiffusionLaunch, rules: str = POSIX) -> Composition:
     """The whole command: generated lines with the person's text laid over them."""
-    return compose(SD, sd_lines(launch), custom_text(launch.override), rules)
+    return compose(SD, sd_lines(launch), custom_text(launch.override), rules, alone=runs_text_only(launch.override))
 
 
 def _endpoint(launch: DiffusionLaunch) -> list[str]:

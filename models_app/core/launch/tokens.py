@@ -18,6 +18,11 @@ _SPECIAL = re.compile(r"[\"'\\#]|[^\t\n -~]")
 _BLANKS = " \t\r\n\v\f"
 
 
+def rules_for(os_family: str) -> str:
+    """The rules by which programs of an operating system (linux, darwin, windows) split a command."""
+    return WINDOWS if os_family == "windows" else POSIX
+
+
 class FlagToken(NamedTuple):
     """A token that starts with `-`, taken apart. Only `--name=value` has an inline value."""
 
@@ -109,15 +114,18 @@ def _split_windows(text: str) -> list[str]:
     return words
 
 
-def quote(token: str) -> str:
+def quote(token: str, rules: str = POSIX) -> str:
     """`token` as one word of a command text: as it is where that is safe, else in double quotes.
 
-    The form splits the same by both rules as long as no backslash stands before a quote or another backslash.
+    Where no backslash stands before a quote, another backslash or the end, both rules read the same form alike.
     """
     if _PLAIN.fullmatch(token) and not token.startswith("#"):
         return token
+    if rules == WINDOWS:
+        inside = token.rstrip("\\")  # a backslash before the closing quote would escape it
+        return '"' + inside.replace('"', '\\"') + '"' + token[len(inside) :]
     return '"' + _ESCAPED.sub(r"\\\g<0>", token) + '"'
 
 
-def join_tokens(tokens: list[str]) -> str:
-    return " ".join(quote(token) for token in tokens)
+def join_tokens(tokens: list[str], rules: str = POSIX) -> str:
+    return " ".join(quote(token, rules) for token in tokens)

@@ -10,8 +10,10 @@ from models_app.core.catalog import Header, Placement, Plan, Row
 from models_app.core.launch.backends import executable, executable_word
 from models_app.core.launch.llama import llama_command
 from models_app.core.launch.numbers import number_text
+from models_app.core.launch.ownership import runs_text_only
 from models_app.core.launch.profile import LaunchProfile
 from models_app.core.launch.tokens import POSIX
+from models_app.core.launch.whole_text import projector_in_text, with_server_defaults
 from models_app.core.planning.batch import effective_ubatch, is_long
 from models_app.core.planning.cache_choice import usable_pairs
 from models_app.core.planning.checkpoints import Checkpoints, resolve_checkpoints
@@ -79,7 +81,8 @@ def place_profile(model: Model, profile: Profile) -> PlannedProfile:
     """The launch that the search finds for one profile."""
     settings = model.settings
     budget = _budget(model.budget, profile.override)
-    pinned = pinned_of(model.header, profile.override, len(budget.device_bytes), settings.kv_quant, model.word_rules)
+    own = with_server_defaults(profile.override, model.word_rules)
+    pinned = pinned_of(model.header, own, len(budget.device_bytes), settings.kv_quant, model.word_rules)
     spec = _spec(model, pinned.override)
     companions = _companions(model, profile, pinned, spec)
     wishes = Wishes(
@@ -176,7 +179,7 @@ def _projector(model: Model, profile: Profile) -> Projector | None:
     """The projector that this profile really loads, at its own size."""
     if not profile.projector:
         return None
-    own = profile.override.mmproj_file.strip()
+    own = (projector_in_text(profile.override, model.word_rules)[0] or profile.override.mmproj_file).strip()
     header = model.headers(own or model.row.mmproj_path)
     size = header.file_size_bytes if header is not None else 0
     if not own:
@@ -223,6 +226,7 @@ def _plan(model: Model, profile: Profile, placed: PlannedProfile) -> Plan:
         skip_reason=profile.skip_reason,
         unlisted=profile.override.unlisted,
         profile=profile.kind,
+        as_written=runs_text_only(profile.override),
     )
 
 

@@ -125,6 +125,7 @@ def profiled(
         architecture=header.architecture,
         projector_path=row.mmproj_path,
         engine=engine_of(settings, override, "llm"),
+        word_rules=word_rules,
     )
     return model, profile_set(identity, override, settings)
 

@@ -106,8 +106,12 @@ class SharedFields:
     default_fps: int = 0
 
     custom_args: str = ""
+    custom_args_only: bool = False
+    """The text is the whole command: nothing is generated but program, model and port where it does not name them."""
     extra_args: str = ""
     unlisted: bool = False
+    served_id: str = ""
+    """What clients call the entry instead of an id made from the file's name."""
 
 
 @dataclass(frozen=True, slots=True)

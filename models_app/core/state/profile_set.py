@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 from models_app.core.classes.llm import is_vision_language_model
 from models_app.core.discovery.enhancers import EnhancerName, enhancer_name
 from models_app.core.discovery.names import slugify
+from models_app.core.launch.ownership import runs_text_only
+from models_app.core.launch.tokens import POSIX
+from models_app.core.launch.whole_text import projector_in_text
 from models_app.core.settings import Override, Settings, Variant
 from models_app.core.state.variants import VISION, merge_variant, named_variants, vision_variant
 
@@ -45,6 +48,8 @@ class ProfiledModel:
     projector_path: str = ""
     engine: str = "llama"
     """Kind of the backend that runs it; only llama-server has tiers, variants and a twin."""
+    word_rules: str = POSIX
+    """How its host splits launch texts."""
 
 
 def ctx_tag(ctx_tokens: int) -> str:
@@ -57,6 +62,7 @@ def ctx_tag(ctx_tokens: int) -> str:
 
 def profile_set(model: ProfiledModel, override: Override, settings: Settings) -> tuple[Profile, ...]:
     """All profiles in emitted order, the base first. A second profile of one id carries a skip reason."""
+    model = replace(model, id=override.served_id.strip() or model.id)
     if model.engine != "llama":
         return (Profile(model.id, BASE, override),)
     profiles: list[Profile] = []
@@ -74,6 +80,8 @@ def _profiles(model: ProfiledModel, override: Override, settings: Settings) -> I
     place = _projector_place(override, enhancer)
 
     def projector(effective: Override) -> str:
+        if runs_text_only(effective):
+            return _projector_of_text(effective, model.word_rules)
         found = effective.mmproj_file.strip() or model.projector_path
         return place if found else ""
 
@@ -86,9 +94,19 @@ def _profiles(model: ProfiledModel, override: Override, settings: Settings) -> I
     fleet = () if enhancer else settings.default_variants
     for variant in named_variants(override.variants, fleet):
         merged = merge_variant(override, variant)
-        yield Profile(f"{model.id}-{slugify(variant.name)}", VARIANT, merged, projector(merged))
-    if enhancer is None and projector(override):
+        yield Profile(variant_id(model.id, variant), VARIANT, merged, projector(merged))
+    if enhancer is None and not runs_text_only(override) and projector(override):
         yield from _twin(model, override, vision_variant(override.variants, fleet), settings)
+
+
+def variant_id(base_id: str, variant: Variant) -> str:
+    """The id of a variant's entry: its own, else the base's with its name."""
+    return variant.served_id.strip() or f"{base_id}-{slugify(variant.name)}"
+
+
+def _projector_of_text(override: Override, rules: str) -> str:
+    path, in_ram = projector_in_text(override, rules)
+    return "" if not path else IN_RAM if in_ram else ON_GPU
 
 
 def _projector_place(override: Override, enhancer: EnhancerName | None) -> str:

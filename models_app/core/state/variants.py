@@ -7,6 +7,7 @@ from typing import Any
 
 from models_app.core.fields import VARIANT_FIELDS, Field
 from models_app.core.fields.field import GIVEN_WINS, KV_PAIR, MODEL_ONLY, OWN, SENTINEL, SET_WINS
+from models_app.core.launch.ownership import text_of
 from models_app.core.settings import Override, Variant
 from models_app.core.state.overrides import is_none
 
@@ -29,13 +30,18 @@ def merge_variant(override: Override, variant: Variant) -> Override:
     values = {field.attribute: _merged(field, field.inherit, override, variant) for field in _MERGED}
     if variant.kv_k.strip() or variant.kv_v.strip():
         values |= {"kv_k": variant.kv_k, "kv_v": variant.kv_v}
-    return replace(override, **values)
+    return replace(override, **values, custom_args_only=_is_whole_command(override, variant))
 
 
 def merge_image_variant(override: Override, variant: Variant) -> Override:
     """The effective override of a variant of an image or video model: an entry of its own, without variants."""
     values = {field.attribute: _merged(field, field.image_inherit, override, variant) for field in _IMAGE_MERGED}
-    return replace(override, **values, variants=())
+    return replace(override, **values, custom_args_only=_is_whole_command(override, variant), variants=())
+
+
+def _is_whole_command(override: Override, variant: Variant) -> bool:
+    """Whether a text is the whole command is said with it: by the layer that it comes from."""
+    return (variant if text_of(variant).strip() else override).custom_args_only
 
 
 def named_variants(own: tuple[Variant, ...], fleet: tuple[Variant, ...]) -> tuple[Variant, ...]:
@@ -58,8 +64,17 @@ def vision_variant(own: tuple[Variant, ...], fleet: tuple[Variant, ...] = ()) ->
     return next((variant for variant in (*own, *fleet) if variant.name.strip().lower() == VISION), None)
 
 
-_MERGED = tuple(field for field in VARIANT_FIELDS if field.on_override and field.inherit not in (MODEL_ONLY, KV_PAIR))
-_IMAGE_MERGED = tuple(field for field in VARIANT_FIELDS if field.on_override and field.image_inherit != MODEL_ONLY)
+_APART = ("customArgsOnly",)
+_MERGED = tuple(
+    field
+    for field in VARIANT_FIELDS
+    if field.on_override and field.inherit not in (MODEL_ONLY, KV_PAIR) and field.key not in _APART
+)
+_IMAGE_MERGED = tuple(
+    field
+    for field in VARIANT_FIELDS
+    if field.on_override and field.image_inherit != MODEL_ONLY and field.key not in _APART
+)
 
 
 def _merged(field: Field, rule: str, override: Override, variant: Variant) -> Any:

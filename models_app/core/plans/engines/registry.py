@@ -10,6 +10,7 @@ from models_app.core.discovery.names import slugify
 from models_app.core.plans.engines import audio, diffusion, encoders, segment, speech, three_d, vllm
 from models_app.core.plans.engines.request import Answer, Request, plan_of, skipped, usable_bytes
 from models_app.core.settings import Settings
+from models_app.core.state.profile_set import variant_id
 from models_app.core.state.variants import merge_image_variant, named_variants
 from models_app.core.units import GIB
 
@@ -52,7 +53,7 @@ VLLM_LLM = Engine(vllm.plan, vllm.skip_reason, splits=True)
 def plan_class(engine: Engine, asked: Request) -> tuple[Plan, ...]:
     """The plans of one row, the base first; one that says why where there is none."""
     count = max(1, asked.override.vllm_tensor_parallel) if engine.splits else 1
-    base = replace(asked, device_count=count)
+    base = replace(asked, device_count=count, served_id=asked.override.served_id.strip() or asked.served_id)
     base = replace(base, settings=_on_its_devices(base))
     if reason := engine.skip_reason(base):
         return (skipped(base.row, base.override, reason),)
@@ -73,7 +74,7 @@ def _profiles(engine: Engine, base: Request) -> Iterator[tuple[str, Request]]:
         return
     taken = {base.served_id}
     for variant in named_variants(base.override.variants, ()):
-        served_id = f"{base.row.id}-{slugify(variant.name)}"
+        served_id = variant_id(base.served_id, variant)
         if served_id not in taken and slugify(variant.name):
             taken.add(served_id)
             yield VARIANT, replace(base, override=merge_image_variant(base.override, variant), served_id=served_id)

@@ -14,7 +14,7 @@ from models_app.core.launch.backends import executable_word
 from models_app.core.launch.compose import Composition, compose
 from models_app.core.launch.executables import Executable, resolve_executable
 from models_app.core.launch.flag_table import FlagTable
-from models_app.core.launch.ownership import custom_text
+from models_app.core.launch.ownership import custom_text, runs_text_only
 from models_app.core.launch.tokens import POSIX
 from models_app.core.settings import Override, Settings
 from models_app.core.units import GIB, from_gib
@@ -78,7 +78,13 @@ class Request:
 
     def command(self, exe: str, lines: Sequence[str], table: FlagTable = RAW) -> Composition:
         """The program and its lines with the person's text laid over them."""
-        return compose(table, [executable_word(exe), *lines], custom_text(self.override), self.word_rules)
+        return compose(
+            table,
+            [executable_word(exe), *lines],
+            custom_text(self.override),
+            self.word_rules,
+            alone=table is not RAW and runs_text_only(self.override),
+        )
 
     @property
     def size_gib(self) -> float:
@@ -152,6 +158,7 @@ def plan_of(request: Request, answer: Answer, profile: str) -> Plan:
         warnings=tuple(warnings),
         unlisted=request.override.unlisted,
         profile=profile,
+        as_written=command.alone,
         engine=answer.engine,
         facts=answer.facts,
         notes=tuple(answer.notes),
