@@ -53,7 +53,7 @@ class Editing:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The form's fields: which backend only where there is a choice, flags as the build has them or as they are set.
+        """The form's fields: which backend only where there is a choice; a flag where the build has it or it is set.
 
         What is set stays, so that it can be cleared where another build has taken the place of the one it was set for.
         """

@@ -67,6 +67,7 @@ CONSUMED_WHOLE = {
 }
 TOKENS = "tokenizer.ggml.tokens"
 ORIGINAL_SHAPE = "comfy.gguf.orig_shape."
+SPEECH_TYPE = "qwen3-tts.model_type"
 
 
 class Facts:

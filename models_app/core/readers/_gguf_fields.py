@@ -18,6 +18,7 @@ from models_app.core.readers._gguf_facts import (
     INTEGERS,
     NEXTN,
     ORIGINAL_SHAPE,
+    SPEECH_TYPE,
     TEXTS,
     TOKENS,
     Facts,
@@ -89,6 +90,7 @@ def _architecture_facts(facts: Facts) -> dict[str, Any]:
         "non_causal": facts.own("attention.causal") is False,
         "rope_scaling_type": facts.short_text(facts.prefix + "rope.scaling.type") if facts.prefix else "",
         "decision_type": facts.short_text(facts.prefix + "decision.type") if facts.prefix else "",
+        "speech_type": facts.short_text(SPEECH_TYPE) if facts.architecture == "qwen3-tts" else "",
         "classifier_head": isinstance(labels, ArrayValue) and labels.length > 0,
         "sliding_window_pattern_arr": facts.numbers("attention.sliding_window_pattern"),
     }

@@ -33,6 +33,7 @@ WANTED_STRINGS = frozenset(
         b"general.finetune",
         b"tokenizer.chat_template",
         b"audiocpp.model_spec.family",
+        b"qwen3-tts.model_type",
         b"config",
     }
 )

@@ -23,7 +23,7 @@ from models_app.core.errors import HeaderError, RecordError
 from models_app.core.readers.error_record import error_from_json, error_to_json
 from models_app.core.readers.record import header_from_json, header_to_json
 
-PARSER_VERSION = 5
+PARSER_VERSION = 6
 """Raised whenever a reader finds other facts in the same bytes: every stored record is stale then."""
 
 _SCHEMA = """
