@@ -15,11 +15,11 @@ from models_app import (
     routing,
     scanning,
     target_file,
-    trial,
     watching,
 )
 from models_app.core.discovery.roots import Root
 from models_app.core.readers.cache import HeaderCache
+from models_app.trial.launch import try_launch
 from quartermaster_site import env
 from quartermaster_site.celery import app
 from quartermaster_site.jobs.dispatch import CONTROL_QUEUE, send
@@ -109,7 +109,7 @@ def probe_backends(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
 @host_task("models_app.host_tasks.test_launch")
 def test_launch(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
     """Start a command once, ask it something, stop it."""
-    return trial.try_launch(report, inputs, environment=env.program_environment(), permitted=env.backend_roots())
+    return try_launch(report, inputs, environment=env.program_environment(), permitted=env.backend_roots())
 
 
 @host_task("models_app.host_tasks.write_config")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any
 
 from models_app import convert
 from models_app.core.catalog import Plan
 from models_app.core.export.entry import plan_env
+from models_app.core.plans.question import question_of
 from models_app.models import Row
 from models_app.services.planning import Preview, preview_plan
 from quartermaster_site.access.audit import Actor, record
@@ -21,30 +22,18 @@ from quartermaster_site.jobs.services import Started, start_job
 KIND = "test_launch"
 MAX_LINES = 200
 MAX_SECONDS = 3600.0
+MAX_DEVICES = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """The smallest meaningful request of a class."""
-
-    path: str
-    body: dict[str, Any]
+DEFAULT_HEALTH = "/health"
 
 
-QUESTIONS: dict[str, Question] = {
-    "llm": Question("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}),
-    "embedding": Question("/v1/embeddings", {"input": "Hi"}),
-}
-"""Class -> what its server is asked. Only classes that llama-server runs can be tried so far."""
-HEALTH = "/health"
-
-
-def refusal(row: Row, plan: Plan) -> str:
+def refusal(plan: Plan) -> str:
     """Why the launch of a plan cannot be tried, "" when it can."""
     if plan.skip_reason or not plan.lines:
         return "This model is not planned, so there is no command to start."
-    if row.model_class not in QUESTIONS or plan.engine not in ("", "llama"):
-        return "Only models on llama-server can be tried so far."
+    if question_of(plan) is None:
+        return "Nobody here knows how to ask the server of this model anything."
     return ""
 
 
@@ -52,7 +41,7 @@ def start_trial(*, row: Row, actor: Actor) -> Started:
     """Start what is planned now. One model of a host at a time: two would take each other's memory."""
     require(actor.user, Level.OPERATE)
     preview = preview_plan(row=row)
-    if reason := refusal(row, preview.base):
+    if reason := refusal(preview.base):
         raise Refused(reason)
     other = Job.objects.filter(kind=KIND, host=row.host, state__in=UNFINISHED).exclude(object_id=str(row.pk)).first()
     if other is not None:
@@ -65,15 +54,15 @@ def start_trial(*, row: Row, actor: Actor) -> Started:
 
 
 def trial_inputs(row: Row, preview: Preview) -> dict[str, Any]:
-    """What the host is given: the very command of the entry, and its environment."""
-    plan, question = preview.base, QUESTIONS[row.model_class]
-    variables = dict(item.split("=", 1) for item in plan_env(plan, preview.budget))
+    """What the host is given: the very command of the entry, its environment, and what the server is asked."""
+    plan, question = preview.base, question_of(preview.base)
+    assert question is not None, "refusal() asks first"
     return {
         "words": list(plan.argv),
-        "variables": variables,
-        "health": HEALTH,
-        "path": question.path,
-        "body": question.body,
+        "variables": dict(item.split("=", 1) for item in plan_env(plan, preview.budget)),
+        "health": plan.entry.get("checkEndpoint", DEFAULT_HEALTH),
+        "audiocpp": plan.entry.get("audiocpp"),
+        "question": asdict(question),
         "seconds": convert.core_settings(row.host).health_check_timeout,
     }
 
@@ -84,8 +73,19 @@ def trial_result(data: dict[str, Any]) -> dict[str, Any]:
     return {
         "ready_seconds": untrusted.number(data.get("ready_seconds"), "ready_seconds", 0, MAX_SECONDS),
         "answer_seconds": untrusted.number(data.get("answer_seconds"), "answer_seconds", 0, MAX_SECONDS),
+        "answer": untrusted.text(data.get("answer", ""), "answer", 200),
         "peak_bytes": untrusted.integer(data.get("peak_bytes"), "peak_bytes"),
+        "devices": [_device(item) for item in untrusted.items(data.get("devices", []), "devices", MAX_DEVICES)],
         "lines": [str(redact(untrusted.text(line, "a line", 400))) for line in lines],
+    }
+
+
+def _device(item: Any) -> dict[str, Any]:
+    device = untrusted.mapping(item, "a device")
+    return {
+        "index": untrusted.integer(device.get("index"), "index"),
+        "name": untrusted.text(device.get("name", ""), "name", 100),
+        "bytes": untrusted.integer(device.get("bytes"), "bytes"),
     }
 
 

@@ -7,6 +7,7 @@ from django.views.decorators.http import require_http_methods
 
 from models_app import selectors, services
 from models_app.pages.model_head import model_head, model_notes
+from models_app.pages.trial_page import planned_memory
 from models_app.services.trials import last_trial, refusal, start_trial
 from models_app.views.hosts import started
 from quartermaster_site.access.audit import actor_of
@@ -28,7 +29,8 @@ def model_trial(request: Request, pk: int) -> HttpResponse:
         "head": model_head(detail, "models:model-trial"),
         "notes": model_notes(detail),
         "job": last_trial(row),
-        "reason": refusal(row, plan),
+        "planned": planned_memory(plan),
+        "reason": refusal(plan),
         "may_operate": may(request.user, Level.OPERATE),
     }
     return page(request, "models/model_trial.html", context)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
+from dataclasses import replace
 
+import psutil
 import pytest
 
-from models_app import trial
-from models_app.services import trials
-from models_app.trial import TrialFailed, try_launch
+from gpus_app.core.readings import DeviceReading
+from models_app.services import preview_plan, trials
+from models_app.trial import launch as trial
+from models_app.trial import memory, process
+from models_app.trial.launch import TrialFailed, try_launch
 from quartermaster_site.errors import Refused
 from quartermaster_site.jobs.host_tasks import Cancelled
 from quartermaster_site.jobs.models import Job
@@ -28,7 +33,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def answer(self, status=200):
         self.send_response(status)
         self.end_headers()
-        self.wfile.write(b"{{}}")
+        self.wfile.write(b'{{"choices": [1]}}')
     def do_GET(self):
         self.answer()
     def do_POST(self):
@@ -45,6 +50,10 @@ class Report:
 
     def __init__(self, looks=10**9):
         self.looks = looks
+        self.logged = []
+
+    def log(self, line):
+        self.logged.append(line)
 
     def is_cancelled(self):
         self.looks -= 1
@@ -52,6 +61,13 @@ class Report:
 
     def progress(self, *args, **more):
         pass
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(process, "STOP_SECONDS", 0.5)
+    monkeypatch.setattr(trial, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(memory, "EVERY_SECONDS", 0.2)
 
 
 @pytest.fixture
@@ -73,8 +89,7 @@ def launch(program, report=None, permitted=("/",), **more):
     inputs = {
         "words": [program, "--port", trial.PORT, "a b; $HOME"],
         "health": "/health",
-        "path": "/v1/chat/completions",
-        "body": {},
+        "question": {"name": "chat", "model": "m", "seconds": 15},
         "seconds": 15,
         **more,
     }
@@ -94,8 +109,7 @@ def test_what_comes_up_is_asked_and_stopped(server, tmp_path):
     assert ended(tmp_path)
 
 
-def test_one_that_ignores_the_signal_is_killed(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(trial, "STOP_SECONDS", 0.5)
+def test_one_that_ignores_the_signal_is_killed(server, tmp_path):
     launch(server(stubborn=True))
     assert ended(tmp_path)
 
@@ -103,6 +117,69 @@ def test_one_that_ignores_the_signal_is_killed(server, tmp_path, monkeypatch):
 def test_one_that_ends_says_why(server):
     with pytest.raises(TrialFailed, match="ended by itself with exit code 3. It said: error: no such model"):
         launch(server("print('error: no such model'); raise SystemExit(3)"))
+
+
+def test_one_that_crashes_says_how(server):
+    report = Report()
+    with pytest.raises(TrialFailed, match="with exit code 139. It printed nothing"):
+        launch(server("raise SystemExit(139)"), report)
+    with pytest.raises(TrialFailed, match="with signal 11. It said: loading"):
+        launch(server("import os; print('loading', flush=True); os.kill(os.getpid(), 11)"), report)
+    assert report.logged == ["loading"]
+
+
+def test_one_that_crashes_over_the_question_is_not_waited_for(server, tmp_path):
+    crash = SERVER.format(delay=0, status=200, stubborn=False, megabytes=0, pid=str(tmp_path / "pid"))
+    crash = crash.replace("self.answer(STATUS)", "__import__('os').kill(__import__('os').getpid(), 11)")
+    started = time.monotonic()
+    with pytest.raises(TrialFailed, match="ended by itself with signal 11"):
+        launch(server(crash))
+    assert time.monotonic() - started < 10
+
+
+def test_one_that_hangs_over_the_question_is_stopped_in_time(server, tmp_path):
+    hang = SERVER.format(delay=0, status=200, stubborn=True, megabytes=0, pid=str(tmp_path / "pid"))
+    hang = hang.replace("self.answer(STATUS)", "time.sleep(60)")
+    with pytest.raises(TrialFailed, match=r"the question \(chat\) failed: it took too long"):
+        launch(server(hang), question={"name": "chat", "model": "m", "seconds": 1})
+    assert ended(tmp_path)
+
+
+def test_a_child_in_a_session_of_its_own_is_killed_too(server, tmp_path):
+    child = "import subprocess; subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+    body = SERVER.format(delay=1, status=200, stubborn=False, megabytes=0, pid=str(tmp_path / "pid"))
+    before = set(psutil.pids())
+    launch(server(child + body))
+    left = [process for process in psutil.process_iter(["name", "status"]) if process.pid not in before]
+    assert not [one for one in left if one.info["name"] == "sleep" and one.info["status"] != "zombie"]
+
+
+def test_the_memory_of_children_counts(server, tmp_path):
+    grab = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', "
+    grab += "'import time; held = bytearray(96 << 20); time.sleep(30)'])\n"
+    body = SERVER.format(delay=1.5, status=200, stubborn=False, megabytes=0, pid=str(tmp_path / "pid"))
+    assert launch(server(grab + body))["peak_bytes"] > 96 << 20
+
+
+def test_what_is_added_on_a_device_counts(server, monkeypatch):
+    used = iter([5 << 30, 6 << 30, 9 << 30])
+
+    def readings():
+        nonlocal last
+        last = next(used, last)
+        return (DeviceReading(0, "card", 24 << 30, last),)
+
+    last = 7 << 30
+    monkeypatch.setattr(memory, "device_readings", readings)
+    found = launch(server(delay=1.5))
+    assert found["devices"] == [{"index": 0, "name": "card", "bytes": 4 << 30}]
+
+
+def test_nothing_is_left_of_its_temporary_files(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    body = SERVER.format(delay=0, status=200, stubborn=False, megabytes=0, pid=str(tmp_path / "pid"))
+    launch(server("open(__import__('os').environ['TMPDIR'] + '/x', 'w')\n" + body))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pid", "server"]
 
 
 def test_one_that_never_answers_is_stopped_in_time(server):
@@ -113,13 +190,13 @@ def test_one_that_never_answers_is_stopped_in_time(server):
 
 
 def test_one_that_refuses_the_question(server, tmp_path):
-    with pytest.raises(TrialFailed, match="it came up, but /v1/chat/completions was not answered: .*500"):
+    with pytest.raises(TrialFailed, match=r"it came up, but the question \(chat\) failed: status 500"):
         launch(server(status=500))
     assert ended(tmp_path)
 
 
 def test_a_flood_of_output_stops_nothing_and_is_cut(server):
-    found = launch(server(megabytes=50))
+    found = launch(server(megabytes=100))
     assert sum(map(len, found["lines"])) < 100_000
     assert found["lines"][0].startswith("loading")
 
@@ -179,10 +256,7 @@ def test_one_at_a_time_and_only_what_can_be_asked(planned, host, actor, monkeypa
     with pytest.raises(Refused, match="is being tried on this host"):
         trials.start_trial(row=planned("nomic"), actor=actor)
     assert first.job.inputs["words"].count("--port") == 1
-    row = planned("nomic")
-    row.model_class = "image"
-    with pytest.raises(Refused, match="Only models on llama-server"):
-        trials.start_trial(row=row, actor=actor)
+    assert trials.refusal(replace(preview_plan(row=planned("qwen3")).base, model_class="unheard-of"))
 
 
 def test_the_page_shows_the_outcome(planned, host, actor, client, monkeypatch):
@@ -190,12 +264,16 @@ def test_the_page_shows_the_outcome(planned, host, actor, client, monkeypatch):
     row = planned("qwen3")
     address = f"/models/{row.pk}/test/"
     assert "Test launch" in client.get(address).content.decode()
-    result = {"ready_seconds": 1.5, "answer_seconds": 0.2, "peak_bytes": 1 << 30, "lines": ["<b>hello</b>"]}
+    devices = [{"index": 0, "name": "card", "bytes": 3 << 30}]
+    result = {"ready_seconds": 1.5, "answer_seconds": 0.2, "answer": "a token", "peak_bytes": 1 << 30}
+    result |= {"devices": devices, "lines": ["<b>hello</b>"]}
     common = {"host": host, "kind": "test_launch", "object_type": "row", "object_id": str(row.pk), "token": "t"}
     Job.objects.create(**common, state="succeeded", result=result)
     html = client.get(address).content.decode()
     assert "&lt;b&gt;hello" in html
     assert "1.00 GiB" in html
+    assert "3.00 GiB" in html
+    assert "a token" in html
     Job.objects.create(**common, state="failed", error="it ended by itself")
     assert "it ended by itself" in client.get(address).content.decode()
 
