@@ -81,20 +81,22 @@ def generate(
     dialect: str = DEFAULT_DIALECT,
     options: Options | None = None,
     cache_dir: str = "",
+    word_rules: str = POSIX,
     on_row: Callable[[int, int, str], None] = lambda done, total, name: None,
 ) -> Generated:
     """A file for one host. Raises `ExportError` where a dialect must not be written from these settings.
 
-    `same_path` is that of `resolve_override`; `budget_of` says which device servers with one device are told to use.
+    `same_path` is that of `resolve_override`; `budget_of` says which device servers with one device are told to use;
+    `word_rules` are those by which the host splits commands.
     """
 
-    def planned_item(row: Row) -> PlannedModel | Skipped | None:
-        override = own[row.full_path, row.quant]
     own = {
         (row.full_path, row.quant): resolve_override(overrides, row.full_path, row.quant, same_path) or Override()
         for row in inventory.rows
     }
 
+    def planned_item(row: Row) -> PlannedModel | Skipped | None:
+        override = own[row.full_path, row.quant]
         return None if override.skip else _planned(row, override, planner, header_of, budget_of)
 
     items = [
@@ -103,7 +105,7 @@ def generate(
     ]
     router = BY_SLUG[dialect]
     declared = {own.match: own for own in overrides}
-    built = build_document(items, settings, timestamp, cache_dir=cache_dir, declared=declared)
+    built = build_document(items, settings, timestamp, cache_dir=cache_dir, declared=declared, word_rules=word_rules)
     document = router.convert(built, options or Options())
     text = router.render(document)
     planned = [item for item in items if isinstance(item, PlannedModel)]
@@ -118,9 +120,9 @@ def generate(
 
 def _all_planned(
     rows: Sequence[Row],
+    chosen_ids: Mapping[tuple[str, str], str],
     planned_item: Callable[[Row], PlannedModel | Skipped | None],
     on_row: Callable[[int, int, str], None],
-    chosen_ids: Mapping[tuple[str, str], str],
 ) -> list[PlannedModel | Skipped]:
     """Every row under an id that is still free, in order; rows that a person skips leave no trace.
 
@@ -128,9 +130,9 @@ def _all_planned(
     """
     items: list[PlannedModel | Skipped] = []
     taken: set[str] = set()
+    taken.update(chosen_ids.values())
     for done, row in enumerate(rows, 1):
         on_row(done, len(rows), row.id)
-    taken.update(chosen_ids.values())
         served = replace(row, id=chosen_ids.get((row.full_path, row.quant)) or free_name(row, taken))
         item = planned_item(served)
         if item is None:
@@ -142,8 +144,6 @@ def _all_planned(
     return items
 
 
-def _planned(
-    row: Row,
 def _chosen_ids(overrides: Mapping[tuple[str, str], Override]) -> dict[tuple[str, str], str]:
     """(path, quant) -> the id that somebody chose. The second of two with the same one is left out with a comment."""
     return {
@@ -153,6 +153,8 @@ def _chosen_ids(overrides: Mapping[tuple[str, str], Override]) -> dict[tuple[str
     }
 
 
+def _planned(
+    row: Row,
     override: Override,
     planner: Planner,
     header_of: Callable[[str], Header | None],

@@ -14,6 +14,7 @@ from models_app.core.export.macros import ENVIRONMENT, neutral
 from models_app.core.export.scalars import has_lone_surrogate
 from models_app.core.export.top import header_lines, top_level
 from models_app.core.launch.paths import unlaunchable
+from models_app.core.launch.tokens import POSIX
 from models_app.core.settings import ExtraImageModel, Override, Settings
 
 
@@ -107,10 +108,11 @@ def build_document(
     *,
     cache_dir: str = "",
     declared: Mapping[str, Override] | None = None,
+    word_rules: str = POSIX,
 ) -> Document:
     """The file of one host. `items` are in emitted order; `timestamp` is the text of the header's first line.
 
-    `declared` are overrides by the name of a hand-declared image model.
+    `declared` are overrides by the name of a hand-declared image model; `word_rules` are those of the host.
     """
     builder = _Builder(settings)
     for item in items:
@@ -127,6 +129,7 @@ def build_document(
         top=top,
         models=tuple(builder.items),
         tail=grouping(settings, [item.id for item in builder.items if isinstance(item, Entry)], builder.coexist),
+        word_rules=word_rules,
     )
 
 
