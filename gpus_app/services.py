@@ -55,7 +55,7 @@ def save_memory_settings(*, host: Host, values: Mapping[str, Any], version: int,
     require(actor.user, Level.EDIT)
     wanted = memory_settings.cleaned(values)
     with transaction.atomic():
-        row, changed = _save_section(host, memory_settings.SECTION, wanted, version, actor)
+        row, changed = save_section(host, memory_settings.SECTION, wanted, version, actor)
         if changed:
             request_plan(host=host, actor=actor)
     return row
@@ -66,7 +66,7 @@ def save_device_settings(*, host: Host, values: Mapping[str, Any], version: int,
     require(actor.user, Level.EDIT)
     wanted = device_settings.cleaned(values)
     with transaction.atomic():
-        row, changed = _save_section(host, device_settings.SECTION, wanted, version, actor)
+        row, changed = save_section(host, device_settings.SECTION, wanted, version, actor)
         if changed:
             refresh_eligibility(selectors.get_host(host.slug))
             request_plan(host=host, actor=actor)
@@ -79,10 +79,10 @@ def save_watch_settings(*, host: Host, seconds: int | None, version: int, actor:
     Raises Refused with a message for the field, EditConflict when somebody saved meanwhile.
     """
     require(actor.user, Level.MANAGE)
-    return _save_section(host, watch_settings.SECTION, watch_settings.cleaned(seconds), version, actor)[0]
+    return save_section(host, watch_settings.SECTION, watch_settings.cleaned(seconds), version, actor)[0]
 
 
-def _save_section(
+def save_section(
     host: Host, section: str, wanted: dict[str, Any], version: int, actor: Actor
 ) -> tuple[HostSetting, bool]:
     """The row of a settings section with `wanted` as its values, and whether that changed anything."""
