@@ -35,9 +35,10 @@ from models_app.core.settings import (
     variant_from_mapping,
 )
 from models_app.core.state.overrides import merge_overrides
+from models_app.fleet_sections import FLEET_SECTIONS
 
 VARIANT_SECTION = "variants"
-SETTING_SECTIONS = ("memory", "gpu", VARIANT_SECTION)
+SETTING_SECTIONS = ("memory", "gpu", VARIANT_SECTION, *FLEET_SECTIONS)
 ENCODER_SECTION = "encoders"
 """The host's pins of component files, by the keys of discovery.md 11.7."""
 

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from django.db import transaction
 
 from gpus_app import selectors as gpu_selectors
 from gpus_app import services as gpu_services
-from gpus_app.models import Host
+from gpus_app.models import Host, HostSetting
 from models_app import convert
 from models_app.core.export.revisions.causes import Inputs, Section, inputs_from_json
+from models_app.fleet_sections import FLEET_SECTIONS
 from models_app.models import Change, Revision, RevisionDetails, Row
 from models_app.models import Variant as StoredVariant
 from models_app.services.changes import undone
 from models_app.services.editing import EDITABLE, pinned, save_override
+from models_app.services.sections import save_fleet_section
 from models_app.services.variants import EDITABLE_ON_VARIANT, add_variant, delete_variant, save_variant
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import Refused
 
-SAVES = {"memory": gpu_services.save_memory_settings, "gpu": gpu_services.save_device_settings}
+SAVES: Mapping[str, Callable[..., HostSetting]] = {
+    "memory": gpu_services.save_memory_settings,
+    "gpu": gpu_services.save_device_settings,
+    **{name: partial(save_fleet_section, section=name) for name in FLEET_SECTIONS},
+}
 """Sections of a host's settings that can be brought back."""
 BY_HAND = {convert.VARIANT_SECTION: "fleet variants", convert.ENCODER_SECTION: "pinned components"}
 
