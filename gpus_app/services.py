@@ -14,7 +14,7 @@ from django.utils import timezone
 from gpus_app import device_settings, memory_settings, selectors, watch_settings
 from gpus_app.eligibility import refresh_eligibility
 from gpus_app.models import Dialect, Host, HostSetting, OsFamily
-from gpus_app.signals import host_seen
+from gpus_app.signals import host_seen, target_set
 from quartermaster_site import env
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.models import AuditEntry
@@ -152,6 +152,7 @@ def save_target(
         held.publish_path, held.publish_dialect = after["publish_path"], after["publish_dialect"]
         held.save(update_fields=[*after, "written_sha256", "written_at"])
         record(actor, "host.target", subject=held, host_slug=held.slug, changes=_changes(before, after))
+        target_set.send(sender=Host, host=held)
         if after["publish_dialect"] != before["publish_dialect"]:
             request_plan(host=held, actor=actor)
     return held

@@ -6,3 +6,6 @@ from django.dispatch import Signal
 
 host_seen = Signal()
 """A heartbeat came: `host`, with devices and settings at hand."""
+
+target_set = Signal()
+"""The path or dialect of a host's router file was changed: `host`, inside the transaction."""

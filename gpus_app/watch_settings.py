@@ -13,7 +13,7 @@ SECTION = "watching"
 KEY = "pollSec"
 DEFAULT_SECONDS = 30
 LEAST_SECONDS = 10
-"""Looks are asked for with the heartbeats of the worker, which come every ten seconds."""
+"""As long as a file must have been quiet to be taken as whole."""
 MOST_SECONDS = 24 * 3600
 
 

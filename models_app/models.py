@@ -12,6 +12,10 @@ from gpus_app.models import Dialect, Host
 from models_app.check_rows import CheckProgram as CheckProgram
 from models_app.check_rows import Verification as Verification
 from models_app.component_rows import Component as Component
+from models_app.drift_rows import DiskVersion as DiskVersion
+from models_app.drift_rows import TargetWatch as TargetWatch
+from models_app.import_rows import Fragment as Fragment
+from models_app.import_rows import ImportBatch as ImportBatch
 from models_app.pins import Change as Change
 from models_app.pins import Override as Override
 from models_app.pins import Variant as Variant

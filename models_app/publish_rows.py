@@ -28,10 +28,6 @@ class Publishing(models.Model):
     pinned_at = models.DateTimeField(null=True, blank=True)
     held = models.CharField(max_length=500, blank=True)
     """Why the newest text was not written by itself, in words."""
-    seen_sha256 = models.CharField(max_length=64, blank=True)
-    """Of the file as the host last found it; blank with `seen_at` set: there was none."""
-    seen_path = models.CharField(max_length=1024, blank=True)
-    seen_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
         return f"publishing of {self.host_id}"

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpus_app.core.errors import QuartermasterError
@@ -70,6 +70,8 @@ def write_target(path: str, text: str, *, sha256: str, expected_sha256: str, ado
         return Written(str(target), sha256, "", in_place=False)
     if current is not None:
         _check_ours(target, current, expected_sha256, adopt)
+    elif expected_sha256 and not adopt:
+        raise Drift(f"{target} was removed since it was written.")
     _sweep(target)
     backup = _back_up(target) if current is not None else ""
     in_place = _replace(target, data, current)
@@ -83,15 +85,27 @@ class Seen:
     sha256: str = ""
     size_bytes: int = 0
     problem: str = ""
+    modified_seconds: float = 0.0
+    data: bytes = field(default=b"", repr=False)
+
+    @property
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
 
 
 def look(path: str) -> Seen:
     """Whose bytes these are can be told by their hash."""
+    target = Path(os.path.realpath(path))
     try:
-        data = _current(Path(os.path.realpath(path)))
+        data = _current(target)
+        modified = target.stat().st_mtime if data is not None else 0.0
     except TargetRefused as error:
         return Seen(problem=str(error))
-    return Seen() if data is None else Seen(hashlib.sha256(data).hexdigest(), len(data))
+    except OSError:  # gone between the two questions
+        return Seen()
+    if data is None:
+        return Seen()
+    return Seen(hashlib.sha256(data).hexdigest(), len(data), modified_seconds=modified, data=data)
 
 
 def _check_folder(folder: Path) -> None:

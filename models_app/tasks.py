@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from models_app.services import routers, watching
+from models_app.services import routers, target_looks, watching
 from models_app.services.building import build_candidate
 from models_app.services.publishing import write_due
 from quartermaster_site.celery import app
@@ -57,3 +57,23 @@ def router_looked_at(slug: Any, token: Any, answer: Any) -> None:
         )
     except untrusted.ReportRefused as refused:
         log.warning("look at a router refused: %s", refused)
+
+
+@app.task(name="models_app.tasks.target_looked_at")  # type: ignore[untyped-decorator]
+def target_looked_at(slug: Any, token: Any, answer: Any) -> None:
+    """A host has looked at its router's file; what it says is untrusted."""
+    try:
+        target_looks.take_look(
+            untrusted.text(slug, "slug", 40), untrusted.text(token, "token", 64), untrusted.mapping(answer, "a look")
+        )
+    except untrusted.ReportRefused as refused:
+        log.warning("look at a router's file refused: %s", refused)
+
+
+@app.task(name="models_app.tasks.target_stirs")  # type: ignore[untyped-decorator]
+def target_stirs(slug: Any) -> None:
+    """Something changes at the router's file of a host."""
+    try:
+        target_looks.look_now(untrusted.text(slug, "slug", 40))
+    except (untrusted.ReportRefused, NotFound) as refused:
+        log.warning("word from a router's file refused: %s", refused)

@@ -101,13 +101,14 @@ def register_host() -> None:
 def recover() -> None:
     """No worker of ours runs now: what an earlier run left unfinished is lost, and starts again where that is safe."""
     from gpus_app.models import Host
-    from models_app.services import routers, watching
+    from models_app.services import drift, routers, watching
     from quartermaster_site.jobs.sweeping import lose_all
 
     host = Host.objects.get(slug=env.host_slug())
     lose_all(host)
     watching.forget_question(host)
     routers.forget_question(host)
+    drift.forget_question(host)
 
 
 def note_address(address: str) -> None:

@@ -35,7 +35,12 @@ class TextView:
 
 def text_view(before: Revision | None, after: Revision) -> TextView:
     """From one revision's body to another's; from nothing where there was none. Headers hold times and numbers."""
-    found = text_diff(before.text if before else "", after.text, skipped=HEADER_LINES + 1)
+    return texts_view(before.text if before else "", after.text, skipped=HEADER_LINES + 1)
+
+
+def texts_view(before: str, after: str, *, skipped: int = 0) -> TextView:
+    """From one text to another. The first `skipped` lines of both are not compared."""
+    found = text_diff(before, after, skipped=skipped)
     return TextView(tuple(_lines(found)), _summary(found), found.cut)
 
 

@@ -20,6 +20,7 @@ TEXTS = {
     "header-unreadable": ("Header unreadable", "Download the file again, or remove it."),
     "not-servable": ("Not a model that can be served", "Nothing to do, unless it should be one."),
     "package-incomplete": ("Incomplete package", "Add the files that are missing, then scan again."),
+    "drift": ("Router's file changed", "Decide on the Drift page: keep ours, take it, or manage the file by hand."),
     "root-missing": ("Folder missing", "Mount the drive or correct the path, then scan again. Nothing was removed."),
     "root-unreadable": ("Folder unreadable", "Give the worker the right to read it, then scan again."),
     "folder-unreadable": ("Folder unreadable", "Give the worker the right to read it, then scan again."),
@@ -137,6 +138,8 @@ def _address(finding: Finding) -> str:
     if finding.kind in LISTED_COMPONENTS:
         name = PurePosixPath(finding.path.replace("\\", "/")).name
         return f"{reverse('models:component-list')}?{urlencode({'q': name})}"
+    if finding.kind == "drift":
+        return reverse("models:config-drift", args=[finding.host.slug])
     if finding.kind.startswith("root-"):
         return reverse("models:host-folders", args=[finding.host.slug])
     return ""

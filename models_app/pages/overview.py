@@ -17,7 +17,7 @@ from models_app.models import Finding
 from models_app.pages.budget_bar import BudgetBar, budget_bar
 from models_app.pages.host_page import device_bar, held_back
 from models_app.pages.issue_list import finding_row
-from models_app.pages.shell import WorkerState, worker_state
+from models_app.pages.shell import WorkerState, drift_state, worker_state
 from models_app.selectors import HostCard
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.drawings import MemoryBar
@@ -166,7 +166,10 @@ def _counted_fact(label: str, number: int, url: str, tone: str, shape: str) -> F
 
 def _config_fact(card: HostCard, now: datetime) -> Fact:
     url = reverse("models:config-show", args=[card.host.slug])
-    if pinned := getattr(card.host, "pinned_number", None):  # counted with the frame of the page
+    drift = drift_state(card.host) if hasattr(card.host, "drift_case") else None  # counted with the frame of the page
+    if drift and drift.urgent:
+        return Fact("Config file", drift.word, drift.url, "bad", "bad")
+    if pinned := getattr(card.host, "pinned_number", None):
         return Fact("Config file", f"rev {pinned}, pinned", reverse("models:config-history", args=[card.host.slug]))
     if card.written and not card.is_unwritten:
         return Fact("Config file", f"rev {card.written.number}, {ago(card.written.written_at, now)}", url)

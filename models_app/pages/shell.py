@@ -17,9 +17,12 @@ from django.utils import timezone
 
 from gpus_app.models import Host
 from gpus_app.selectors import hosts
-from models_app.models import Finding, Publishing, Revision, Root, Router, Row
+from models_app.core.export.drift import Case
+from models_app.models import Finding, Publishing, Revision, Root, Router, Row, TargetWatch
+from models_app.pages.drift_page import BY_HAND, STRIP_WORDS
 from models_app.router_rows import STALE_AFTER
 from models_app.selectors.details import ACKNOWLEDGED
+from models_app.services.drift import WORDS
 from quartermaster_site.access.models import Account
 from quartermaster_site.figures import age
 from quartermaster_site.jobs.models import UNFINISHED, Job
@@ -69,6 +72,23 @@ class ConfigState:
 
 
 def _number_of(rows: QuerySet[Any], counted: str = "pk") -> Coalesce:
+@dataclass(frozen=True, slots=True)
+class DriftState(ConfigState):
+    note: str
+
+
+def drift_state(host: Any) -> DriftState | None:
+    """The drift of a host that carries the counts of the frame; not urgent where somebody has said "later"."""
+    if not host.drift_case and not host.by_hand_since:
+        return None
+    url = reverse("models:config-drift", args=[host.slug])
+    if host.by_hand_since:
+        return DriftState(BY_HAND, url, urgent=False, note="")
+    quiet = host.drift_later == f"{host.drift_case}:{host.drift_sha256}"
+    note = f"The router's file {WORDS[Case(host.drift_case)]}."
+    return DriftState(STRIP_WORDS[host.drift_case], url, urgent=not quiet, note=note)
+
+
     """How many of `rows` each host has, as a subquery."""
     per_host = rows.filter(host=OuterRef("pk")).order_by().values("host").annotate(n=Count(counted, distinct=True))
     return Coalesce(Subquery(per_host.values("n")), 0)
@@ -76,7 +96,7 @@ def _number_of(rows: QuerySet[Any], counted: str = "pk") -> Coalesce:
 
 _NEWEST = Revision.objects.filter(host=OuterRef("pk")).order_by("-number")
 _WRITTEN = _NEWEST.filter(state=Revision.State.WRITTEN)
-_WRITES = Job.objects.filter(kind="publish", host=OuterRef("pk")).order_by("-pk")
+_WATCHES = TargetWatch.objects.filter(host=OuterRef("pk"), path=OuterRef("publish_path"))
 _ROUTERS = Router.objects.filter(host=OuterRef("pk"))
 _COUNTS = {
     "last_scan_at": Subquery(
@@ -91,7 +111,10 @@ _COUNTS = {
     "written_body": Subquery(_WRITTEN.values("body_sha256")[:1]),
     "written_number": Subquery(_WRITTEN.values("number")[:1]),
     "pinned_number": Subquery(Publishing.objects.filter(host=OuterRef("pk")).values("pinned__number")[:1]),
-    "last_write_error": Subquery(_WRITES.values("error_kind")[:1]),
+    "drift_case": Subquery(_WATCHES.values("case")[:1]),
+    "drift_sha256": Subquery(_WATCHES.values("sha256")[:1]),
+    "drift_later": Subquery(_WATCHES.values("later")[:1]),
+    "by_hand_since": Subquery(_WATCHES.values("by_hand_since")[:1]),
     "router_url": Subquery(_ROUTERS.values("url")[:1]),
     "router_problem": Subquery(_ROUTERS.values("problem")[:1]),
     "router_seen_at": Subquery(_ROUTERS.values("seen_at")[:1]),
@@ -142,11 +165,9 @@ class Strip:
         return ConfigState(f"rev {number} not written", review, urgent=state != Revision.State.WRITING)
 
     @property
-    def drift(self) -> ConfigState | None:
-        """Whether the last write met a file that somebody had changed since the one before."""
-        if self.host is None or not self.host.written_sha256 or self.host.last_write_error != "Drift":  # type: ignore[attr-defined]
-            return None
-        return ConfigState("edited by hand", reverse("models:config-show", args=[self.host.slug]), urgent=True)
+    def drift(self) -> DriftState | None:
+        """Whether the file on the host is another one than was written there last."""
+        return drift_state(self.host) if self.host else None
 
     @property
     def router(self) -> ConfigState | None:

@@ -12,7 +12,8 @@ from models_app.core.export.revisions.compare import Difference, compare
 from models_app.core.export.revisions.effects import Effect, effect_of
 from models_app.core.export.revisions.mass_change import MassChange, mass_change
 from models_app.core.export.revisions.outline import Outline, outline_from_json, outline_of
-from models_app.models import Change, Publishing, Revision, RevisionDetails, Root, Row
+from models_app.core.launch.tokens import rules_for
+from models_app.models import Change, Publishing, Revision, RevisionDetails, Root, Row, TargetWatch
 
 MOST_CHANGES = 500
 UNREAD = (Root.State.MISSING, Root.State.UNREADABLE, Root.State.PARTIAL)
@@ -87,7 +88,8 @@ def _outline(revision: Revision, details: Mapping[int, RevisionDetails]) -> Outl
     if known is not None:
         return outline_from_json(known.outline)
     try:
-        return outline_of(revision.dialect, revision.text, revision.summary.get("entries", []))
+        rules = rules_for(revision.host.os_family)
+        return outline_of(revision.dialect, revision.text, revision.summary.get("entries", []), rules)
     except ExportError:
         return Outline()
 
@@ -111,11 +113,17 @@ def publishing_of(host: Host) -> Publishing:
     return found or Publishing(host=host)
 
 
-def seen_on_host(host: Host, publishing: Publishing) -> tuple[str, Revision | None] | None:
-    """(hash, the revision with it) of the file as the host last found it at its path; None where it never looked."""
-    if publishing.seen_at is None or publishing.seen_path != host.publish_path:
+def watch_of(host: Host) -> TargetWatch:
+    """The last look at the path that is set now; an unsaved one where nobody looked there yet."""
+    found = TargetWatch.objects.filter(host=host, path=host.publish_path).first() if host.publish_path else None
+    return found or TargetWatch(host=host)
+
+
+def seen_on_host(host: Host, watch: TargetWatch) -> tuple[str, Revision | None] | None:
+    """(hash, the revision with it) of the file as the host last found it; None where it never looked."""
+    if watch.looked_at is None:
         return None
-    if not publishing.seen_sha256:
+    if not watch.sha256:
         return "", None
-    found = Revision.objects.filter(host=host, sha256=publishing.seen_sha256).defer("text", "summary", "inputs")
-    return publishing.seen_sha256, found.order_by("-number").first()
+    found = Revision.objects.filter(host=host, sha256=watch.sha256).defer("text", "summary", "inputs")
+    return watch.sha256, found.order_by("-number").first()

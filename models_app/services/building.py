@@ -28,7 +28,7 @@ from models_app.services.backend_probes import probe_when_due
 from models_app.services.check_facts import excesses_by_path
 from models_app.services.checks import look_when_due
 from models_app.services.command_findings import command_findings
-from models_app.services.derived_findings import KINDS, note_findings
+from models_app.services.derived_findings import NOT_FROM_SCANS, note_findings
 from models_app.services.planning import HostFacts, HostPlanner, host_facts
 from models_app.services.revision_details import details_of, inputs_of, newest_change
 from quartermaster_site.jobs.control import ControlReporter
@@ -84,7 +84,9 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
 
 def _generate(host: Host, rows: Sequence[Row], facts: HostFacts, planner: HostPlanner, on_row: OnRow) -> Generated:
     found = sorted((convert.core_row(row) for row in rows), key=sort_key)
-    findings = tuple(convert.core_finding(row) for row in Finding.objects.filter(host=host).exclude(kind__in=KINDS))
+    findings = tuple(
+        convert.core_finding(row) for row in Finding.objects.filter(host=host).exclude(kind__in=NOT_FROM_SCANS)
+    )
     return generate(
         Inventory(tuple(found), findings, ()),
         planner,

@@ -18,6 +18,9 @@ from models_app.selectors.components import HostComponents, ModelRef, host_compo
 from models_app.services.command_findings import UNKNOWN_FLAG
 
 KINDS = ("component-missing", "component-ambiguous", "pin-gone", "duplicate-id", "not-served", UNKNOWN_FLAG)
+DRIFT = "drift"
+NOT_FROM_SCANS = (*KINDS, DRIFT)
+"""Kinds that a scan neither makes nor settles."""
 NAMED_FILES = 3
 
 

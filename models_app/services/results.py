@@ -236,7 +236,7 @@ def _note_root(root: Root, report: RootReport, *, partial: bool) -> None:
 
 def _forget_findings(job: Job, unread: Collection[str]) -> None:
     """A complete scan that no longer finds something settles it, except where it could not look."""
-    found = Finding.objects.filter(host=job.host).exclude(kind__in=derived_findings.KINDS)
+    found = Finding.objects.filter(host=job.host).exclude(kind__in=derived_findings.NOT_FROM_SCANS)
     old = found.exclude(last_scan=job).values_list("pk", "path")
     settled = [pk for pk, path in old if not _is_below(path, unread)]
     for start in range(0, len(settled), _STATE_BATCH):

@@ -30,7 +30,7 @@ from quartermaster_site.jobs.models import UNFINISHED
 log = logging.getLogger(__name__)
 LOOK_TASK = "models_app.host_tasks.look_at_folders"
 SCAN_LABEL = "files have changed"
-_BEAT = timedelta(seconds=5)
+_BEAT = timedelta(seconds=2.5)
 """Half of what lies between two heartbeats: a look comes with the beat that is nearest to its time."""
 _SHARE = 20
 """Looking may take a twentieth of the time, however slow a disk is."""

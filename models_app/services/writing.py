@@ -10,6 +10,7 @@ from django.utils import timezone
 from gpus_app.models import Host
 from models_app.models import Publishing, Revision
 from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of
+from models_app.services.drift import forget_question, note_ours, require_undrifted
 from models_app.services.routers import reload_inputs
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.models import AuditEntry
@@ -66,6 +67,7 @@ def require_writable(host: Host, revision: Revision, seen_path: str | None = Non
         raise Refused("This host has no target yet: set the path of the router's file first.")
     if seen_path is not None and seen_path != host.publish_path:
         raise _moved(host)
+    require_undrifted(host)
     if revision.state == Revision.State.BLOCKED:
         raise Refused("This text has findings that block it. Correct them, then plan again.")
     newer = Revision.objects.filter(host=host, number__gt=revision.number).exclude(body_sha256=revision.body_sha256)
@@ -102,13 +104,24 @@ def _require_confirmed(host: Host, revision: Revision, typed_slug: str, actor: A
         raise Refused(text, fields={"slug": text})
 
 
-def queue_write(*, host: Host, revision: Revision, replace: bool = False, message: str = "", actor: Actor) -> Started:
-    """The job itself, everything having been checked. Runs in the caller's transaction."""
+def queue_write(
+    *,
+    host: Host,
+    revision: Revision,
+    replace: bool = False,
+    expected_sha256: str | None = None,
+    message: str = "",
+    actor: Actor,
+) -> Started:
+    """The job itself, everything having been checked. Runs in the caller's transaction.
+
+    `expected_sha256` is of the bytes that may be replaced; None for those that were written last.
+    """
     inputs: dict[str, Any] = {
         "path": host.publish_path,
         "text": revision.text,
         "sha256": revision.sha256,
-        "expected_sha256": host.written_sha256,
+        "expected_sha256": host.written_sha256 if expected_sha256 is None else expected_sha256,
         "adopt": replace,
     }
     if router := reload_inputs(host):
@@ -116,6 +129,7 @@ def queue_write(*, host: Host, revision: Revision, replace: bool = False, messag
     subject = ("revision", str(revision.pk), f"revision {revision.number}")
     started = start_job(kind="publish", host=host, inputs=inputs, subject=subject, actor=actor)
     if started.created:
+        forget_question(host)
         changed = {"state": Revision.State.WRITING, "state_reason": ""} | ({"message": message} if message else {})
         Revision.objects.filter(pk=revision.pk).update(**changed)
         changes: dict[str, list[Any]] = {"replace": [False, True]} if replace else {}
@@ -151,7 +165,10 @@ def take_as_written(revision: Revision, *, path: str, by: Any = None) -> None:
     )
     Host.objects.filter(pk=host.pk).update(written_sha256=revision.sha256, written_at=now)
     pin = {"pinned": revision, "pinned_by": by.get_username() if by else "", "pinned_at": now} if rollback else NO_PIN
+    if revision.sha256 == host.written_sha256:  # the same bytes again, over what somebody else had put there
+        pin = {}
     Publishing.objects.update_or_create(host=host, defaults={**pin, "held": ""})
+    note_ours(host, revision.sha256)
     record(Actor(name=f"worker of {host.slug}"), "config.written", subject=revision, host_slug=host.slug)
 
 

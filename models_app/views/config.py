@@ -14,7 +14,7 @@ from models_app import selectors
 from models_app.models import Revision, Row
 from models_app.pages.config_page import config_view, dialect_choices, seen_words
 from models_app.pages.shell import remember_host, shell_of
-from models_app.selectors.comparing import publishing_of, seen_on_host
+from models_app.selectors.comparing import publishing_of, seen_on_host, watch_of
 from models_app.services.target_looks import adopt_seen, start_look
 from models_app.target_form import TargetForm
 from quartermaster_site.access.audit import actor_of
@@ -53,12 +53,14 @@ def _config_page(
     last = Job.objects.filter(kind="publish", host=host).select_related("host", "started_by").first()
     refused = selectors.refused_write(host)
     publishing = publishing_of(host)
-    seen = seen_on_host(host, publishing)
+    watch = watch_of(host)
+    seen = seen_on_host(host, watch)
     context = {
         "host": host,
         "revision": revision,
         "view": config_view(host, revision),
         "publishing": publishing,
+        "watch": watch,
         "seen": seen_words(seen),
         "put_back": seen[1] if seen and seen[1] and seen[0] != host.written_sha256 else None,
         "dialects": dialect_choices(host),

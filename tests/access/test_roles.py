@@ -10,7 +10,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from gpus_app.models import Host
-from models_app.models import Publishing, Revision, RevisionDetails, Router, Row
+from models_app.models import Publishing, Revision, RevisionDetails, Router, Row, TargetWatch
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.jobs.models import Job
 
@@ -53,6 +53,7 @@ READ = [
     "/config/local/{revision}/diff/{revision}/",
     "/config/local/{revision}/download/",
     "/jobs/",
+    "/config/local/drift/",
     "/jobs/{job}/",
     "/jobs/{job}/panel/",
     "/account/",
@@ -136,6 +137,7 @@ def client_of(make_user, installation):
     def client(role):
         found = Client()
         if role:
+    "/config/local/drift/choose/": (OPERATOR, {"choice": "hand"}),
             found.force_login(make_user(role))
         return found
 
@@ -193,7 +195,7 @@ def prepare(path):
         RevisionDetails.objects.create(revision=Revision.objects.get(), inputs={"version": "1", "last_change": 99999})
     if path.endswith("/adopt/") and path.startswith("/config/"):
         host = Host.objects.get()
-        Publishing.objects.create(host=host, seen_path=host.publish_path, seen_sha256="0" * 64)
+        TargetWatch.objects.create(host=host, path=host.publish_path, sha256="0" * 64)
     if path.endswith("/rollback/"):
         Revision.objects.update(written_at=timezone.now())
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from models_app.core.export.stamp import stamped
-from models_app.models import Publishing, Revision
+from models_app.models import Revision, TargetWatch
 from models_app.selectors.comparing import live_revision
 from models_app.services import start_write
 from models_app.target_file import TargetRefused, look, write_target
@@ -195,14 +195,14 @@ def test_a_lost_write_that_had_renamed_the_file_counts_as_written(cut_off, host)
     host.refresh_from_db()
     assert (revision.state, host.written_sha256) == ("written", revision.sha256)
     assert live_revision(host) == revision
-    assert Publishing.objects.get().seen_sha256 == revision.sha256
+    assert TargetWatch.objects.get().sha256 == revision.sha256
 
 
 def test_a_lost_write_that_had_changed_nothing_is_a_failed_one(cut_off, host, target):
     revision = cut_off(file_is_there=False)
     host.refresh_from_db()
     assert (revision.state, host.written_sha256) == ("failed", "")
-    assert (Publishing.objects.get().seen_sha256, target.exists()) == ("", False)
+    assert (TargetWatch.objects.get().sha256, target.exists()) == ("", False)
 
 
 def test_the_page_tells_which_text_is_there(cut_off, client, make_user, target):

@@ -11,8 +11,9 @@ from gpus_app.services import request_plan, save_memory_settings
 from models_app.core.export.revisions.outline import outline_from_json, outline_of
 from models_app.core.export.stamp import read_stamp
 from models_app.models import Publishing, Revision, RevisionDetails, Root
-from models_app.selectors.comparing import compare_revisions, live_revision, publishing_of
+from models_app.selectors.comparing import compare_revisions, live_revision, publishing_of, watch_of
 from models_app.services import start_write
+from models_app.services.drift_choices import keep_ours
 from models_app.services.publishing import lift_pin, roll_back, save_policy, send_back, submit, write_due
 from models_app.services.target_looks import adopt_seen, start_look
 from quartermaster_site.access.audit import Actor
@@ -147,7 +148,9 @@ def test_writing_another_text_lifts_the_pin_once_it_is_there(target, new_text, d
     target.write_text(target.read_text() + "# mine\n")
     do(start_write, revision=planned, lift_pin=True, actor=actor)
     assert publishing_of(host).pinned.number == 3, "the write failed: nothing has changed"
-    do(start_write, revision=planned, lift_pin=True, replace=True, actor=actor)
+    do(keep_ours, host=host, finding=watch_of(host).finding, actor=actor)
+    assert publishing_of(host).pinned.number == 3, "the same text again is no other text"
+    do(start_write, revision=planned, lift_pin=True, actor=actor)
     assert publishing_of(host).pinned is None
 
 

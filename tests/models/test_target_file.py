@@ -63,10 +63,20 @@ def test_the_owner_is_kept(path):
 
 def test_the_newest_five_backups_stay(path):
     for number in range(1, 9):
-        write(path, text_of(number), expected=sha(text_of(number - 1)))
+        write(path, text_of(number), expected=sha(text_of(number - 1)) if number > 1 else "")
     backups = sorted(entry.name for entry in path.parent.glob("config.yaml.bak-*"))
     assert backups == [f"config.yaml.bak-{number}" for number in range(3, 8)]
     assert (path.parent / "config.yaml.bak-7").read_text() == text_of(7)
+
+
+def test_a_file_that_was_removed_is_not_made_again_without_a_word(path):
+    write(path, text_of(1))
+    path.unlink()
+    with pytest.raises(Drift, match="was removed"):
+        write(path, text_of(2), expected=sha(text_of(1)))
+    assert not path.exists()
+    write(path, text_of(2), expected="")
+    assert path.read_text() == text_of(2)
 
 
 def test_the_same_bytes_are_not_written_again(path):

@@ -263,7 +263,7 @@ def test_a_backup_that_somebody_put_back_is_adopted(target: Path, admin: Client,
     assert target.read_text() == old
     assert "pinned to rev 1" in text_of(admin.get("/"))
     post(admin, "/config/local/1/write/", message="no drift")
-    assert "Adopt" not in admin.get("/config/local/").content.decode()
+    assert "Adopt revision" not in admin.get("/config/local/").content.decode()
     post(admin, f"/config/local/{second.number}/write/", lift="1")
     assert target.read_text() == second.text
 

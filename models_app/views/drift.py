@@ -1,0 +1,91 @@
+"""A router file that somebody else changed: what differs, and the ways out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from gpus_app.models import Host
+from gpus_app.selectors import get_host
+from models_app.pages.diff_text import texts_view
+from models_app.pages.difference import difference_view
+from models_app.pages.drift_page import drift_view
+from models_app.pages.shell import remember_host
+from models_app.selectors.comparing import publishing_of
+from models_app.selectors.drift import Drifted, compare_with_disk, drift_of
+from models_app.services.drift import storable_text
+from models_app.services.drift_choices import keep_ours, manage_by_hand, remind_later, resume
+from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.errors import Refused
+from quartermaster_site.http import Request, go_to, page
+
+
+@require_safe
+@needs(Level.VIEW)
+def config_drift(request: Request, slug: str) -> HttpResponse:
+    """What lies on the host against what was written there."""
+    host = get_host(slug)
+    remember_host(request, host)
+    return _drift_page(request, host)
+
+
+@require_POST
+@needs(Level.OPERATE)
+def config_drift_choose(request: Request, slug: str) -> HttpResponse:
+    """One decision. `finding` names the drift that the person saw."""
+    host, actor = get_host(slug), actor_of(request)
+    finding, choice = request.POST.get("finding", ""), request.POST.get("choice", "")
+    try:
+        match choice:
+            case "keep":
+                started = keep_ours(host=host, finding=finding, actor=actor)
+                return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))
+            case "hand":
+                manage_by_hand(host=host, actor=actor)
+                messages.success(request, f"Nothing is written to {host} until somebody resumes.")
+            case "resume":
+                resume(host=host, actor=actor)
+            case "later":
+                remind_later(host=host, finding=finding, actor=actor)
+                messages.success(request, "Said again when the file changes. Until it is decided nothing is written.")
+            case _:
+                raise Refused("Choose one of the ways.")
+    except Refused as error:
+        return _drift_page(request, get_host(slug), problem=str(error), status=422)
+    return go_to(request, reverse("models:config-drift", args=[slug]))
+
+
+def _drift_page(request: Request, host: Host, *, problem: str = "", status: int = 200) -> HttpResponse:
+    drifted = drift_of(host)
+    context: dict[str, Any] = {
+        "host": host,
+        "publishing": publishing_of(host),
+        "watch": drifted.watch,
+        "drift": drift_view(host, drifted),
+        "problem": problem,
+        "may_operate": may(request.user, Level.OPERATE),
+        "may_edit": may(request.user, Level.EDIT),
+    }
+    if drifted.found_text and drifted.live:
+        context |= _difference(request, drifted)
+    return page(request, "config/config_drift.html", context, fragments=["drift-state"], status=status)
+
+
+def _difference(request: Request, drifted: Drifted) -> dict[str, Any]:
+    """As `config/_difference.html` shows it. A text that its router could not read is compared as text alone."""
+    assert drifted.live is not None
+    ours = storable_text(drifted.live.host, drifted.live.text)
+    comparison = compare_with_disk(drifted, ours)
+    as_text = comparison is None or request.GET.get("tab") == "text"
+    asked = {} if request.method == "POST" else request.GET.dict()
+    return {
+        "differs": True,
+        "view": difference_view(comparison, asked) if comparison else None,
+        "text": texts_view(ours, drifted.found_text) if as_text else None,
+        "unreadable": comparison is None,
+    }
