@@ -14,6 +14,7 @@ from quartermaster_site.jobs.kinds import CONTROL_QUEUE
 HOST_MODULES = (
     "models_app.host_tasks",
     "models_app.target_look",
+    "models_app.speech",
     "models_app.program_search",
     "gpus_app.host_tasks",
     "quartermaster_site.jobs.host_tasks",

@@ -36,6 +36,10 @@ class RouterAway(RouterError):
     """No usable answer: nobody listens, it takes too long, or something else than a router answers."""
 
 
+class AnswerCut(RouterAway):
+    """The connection ended in the middle of an answer."""
+
+
 class RouterRefused(RouterError):
     """The router answered with an error. `status` is the HTTP status, `reason` its own words.
 
@@ -88,18 +92,35 @@ class Connection:
 
     def text(self, method: str, path: str, body: Any = None, *, seconds: float = ANSWER_SECONDS) -> str:
         """The body of a good answer. Raises RouterAway and RouterRefused."""
+        return self.data(method, path, body, seconds=seconds).decode("utf-8", "replace")
+
+    def data(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        seconds: float = ANSWER_SECONDS,
+        most_bytes: int = 0,
+    ) -> bytes:
+        """The bytes of a good answer, all of them; at most MAX_ANSWER_BYTES where no other bound is given.
+
+        Raises RouterAway and RouterRefused.
+        """
         if not is_sendable_key(self.key):
             raise RouterAway("the key holds characters that no header can carry")
         try:
-            status, data = self._exchange(method, path, body, time.monotonic() + seconds)
+            status, data = self._exchange(
+                method, path, body, time.monotonic() + seconds, most_bytes or MAX_ANSWER_BYTES
+            )
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise RouterAway(f"{self.url} does not answer: {_why(error)}") from error
-        text = data.decode("utf-8", "replace")
         if not 200 <= status < 300:
+            text = data.decode("utf-8", "replace")
             raise RouterRefused(status, _reason_of(text), from_router=_is_marked(text))
-        return text
+        return data
 
-    def _exchange(self, method: str, path: str, body: Any, end: float) -> tuple[int, bytes]:
+    def _exchange(self, method: str, path: str, body: Any, end: float, most_bytes: int) -> tuple[int, bytes]:
         parts = urlsplit(self.url)
         connection = _opened(parts.scheme, parts.hostname or "", parts.port)
         try:
@@ -113,7 +134,7 @@ class Connection:
             _limit(connection, end)
             connection.request(method, parts.path.rstrip("/") + path, body=data, headers=headers)
             answer = connection.getresponse()
-            return answer.status, _read(connection, answer, end)
+            return answer.status, _read(connection, answer, end, most_bytes)
         finally:
             connection.close()
 
@@ -132,16 +153,28 @@ def _limit(connection: http.client.HTTPConnection, end: float) -> None:
         connection.sock.settimeout(left)
 
 
-def _read(connection: http.client.HTTPConnection, answer: http.client.HTTPResponse, end: float) -> bytes:
-    """All of an answer; a server that drips it out is left when the time is over."""
-    parts, size = [], 0
-    while chunk := answer.read1(_CHUNK_BYTES):
-        parts.append(chunk)
-        size += len(chunk)
-        if size > MAX_ANSWER_BYTES:
-            raise ValueError(f"its answer is longer than {MAX_ANSWER_BYTES >> 20} MiB")
-        _limit(connection, end)
+def _read(
+    connection: http.client.HTTPConnection, answer: http.client.HTTPResponse, end: float, most_bytes: int
+) -> bytes:
+    """All of an answer; a server that drips it out is left when the time is over. Raises AnswerCut."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        while chunk := answer.read1(_CHUNK_BYTES):
+            parts.append(chunk)
+            size += len(chunk)
+            if size > most_bytes:
+                raise ValueError(f"its answer is longer than {most_bytes >> 20} MiB")
+            _limit(connection, end)
+    except (http.client.IncompleteRead, ConnectionResetError) as error:
+        raise AnswerCut(_cut(size)) from error
+    if answer.length:  # what its head announced and did not come: no error to `read1`
+        raise AnswerCut(_cut(size))
     return b"".join(parts)
+
+
+def _cut(size: int) -> str:
+    return f"the connection ended in the middle of its answer, after {size:,} bytes"
 
 
 def _why(error: Exception) -> str:

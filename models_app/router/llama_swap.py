@@ -33,6 +33,13 @@ def look(connection: Connection, kind: str = KIND) -> RouterState:
     return RouterState(kind, text(version.get("version"), 100), tuple(models))
 
 
+def state_of(connection: Connection, name: str) -> str:
+    """The state of one model, from what runs alone; `unloaded` for one that does not."""
+    running = records(connection.json("GET", "/running"), "running")
+    found = next((record for record in running if record.get("model") == name), None)
+    return "unloaded" if found is None else _STATES.get(text(found.get("state"), 20), "loading")
+
+
 def load(connection: Connection, name: str) -> None:
     """Ask for the model's root page: the answer comes when it is ready, with whatever status its server gives."""
     try:

@@ -232,3 +232,24 @@ def test_every_dialect_has_a_client():
     from models_app.core.export.dialects import BY_SLUG
 
     assert set(CLIENTS) == set(BY_SLUG)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"Content-Length: 1000\r\n\r\n{}",
+        b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n9\r\n{}",
+    ],
+)
+def test_an_answer_that_ends_in_the_middle_is_none(answer):
+    def serve(listener):
+        taken, _ = listener.accept()
+        taken.recv(65536)
+        taken.sendall(b"HTTP/1.1 200 OK\r\n" + answer)
+        taken.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        with pytest.raises(wire.AnswerCut, match="in the middle of its answer, after 2 bytes"):
+            Connection(f"http://127.0.0.1:{listener.getsockname()[1]}").text("GET", "/")
