@@ -14,6 +14,7 @@ from models_app.views import (
     fleet_variants,
     host_checks,
     host_devices,
+    host_history,
     host_settings,
     host_watching,
     hosts,
@@ -33,6 +34,7 @@ from models_app.views import (
     review,
     revisions,
     router,
+    rules,
     setup,
 )
 
@@ -75,6 +77,12 @@ pages = [
     path("fleet-variants/<slug:slug>/", fleet_variants.fleet_list, name="fleet-list"),
     path("fleet-variants/<slug:slug>/<str:name>/", fleet_variants.fleet_edit, name="fleet-edit"),
     path("fleet-variants/<slug:slug>/<str:name>/delete/", fleet_variants.fleet_delete, name="fleet-delete"),
+    path("hosts/<slug:slug>/rules/", rules.rule_list, name="rule-list"),
+    path("hosts/<slug:slug>/rules/<int:pk>/", rules.rule_edit, name="rule-edit"),
+    path("hosts/<slug:slug>/rules/<int:pk>/move/", rules.rule_move, name="rule-move"),
+    path("hosts/<slug:slug>/rules/<int:pk>/delete/", rules.rule_delete, name="rule-delete"),
+    path("hosts/<slug:slug>/history/", host_history.host_history, name="host-history"),
+    path("hosts/<slug:slug>/history/<int:change>/restore/", host_history.shared_restore, name="shared-restore"),
     path("hosts/<slug:slug>/fits/", fits.host_fits, name="host-fits"),
     path("hosts/<slug:slug>/card/", overview.card, name="host-card"),
     path("hosts/<slug:slug>/scan/", hosts.host_scan, name="host-scan"),

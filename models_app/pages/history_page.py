@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,19 @@ _WORDS = {
     "rename": "renamed the variant",
     "delete": "deleted the variant",
     "adopt": "kept a what-if",
+    "bulk": "changed several models at once",
+    "follow": "gave up the settings of its own",
 }
+_SHARED_WORDS = {
+    "save": "changed",
+    "restore": "restored an earlier state of",
+    "add": "added",
+    "delete": "deleted",
+    "move": "moved",
+}
+_NO_STATE = frozenset({"delete", "follow", "move"})
+"""What leaves nothing that could be brought back, or changes no setting."""
+_LABELS = {"position": "Place among the rules", "name": "Name"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +46,32 @@ class ChangedField:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """`version` is what a restore starts from; `is_current` says that this state is the one in force."""
+    """`version` is what a restore at `restore_url` starts from, which is blank where there is nothing to bring back."""
 
     pk: int
     who: str
     at: Any
     what: str
-    variant: str
+    name: str
+    """Of the variant or the rule that it is about, blank for the model's own settings."""
     fields: tuple[ChangedField, ...]
     version: int
-    is_current: bool
+    is_latest: bool
+    restore_url: str
 
 
-def history(changes: Iterable[Change], versions: Mapping[str, int], only: str = "") -> list[HistoryEntry]:
+def history(
+    changes: Iterable[Change], versions: Mapping[str, int], only: str = "", *, address: Callable[[int], str]
+) -> list[HistoryEntry]:
     """The entries, the newest first. `versions` has the version in force by variant name, "" for the model itself.
 
-    `only` keeps the changes of one field.
+    `only` keeps the changes of one field. `address` gives where a change is restored.
     """
     seen: set[str] = set()
     entries = []
     for change in changes:
-        name = change.variant.lower()
+        name = subject_of(change)
+        is_state = change.action not in _NO_STATE
         fields = tuple(_changed(key, *pair) for key, pair in change.changes.items() if not only or key == only)
         if fields or not only:
             entries.append(
@@ -62,32 +79,48 @@ def history(changes: Iterable[Change], versions: Mapping[str, int], only: str = 
                     pk=change.pk,
                     who=change.actor,
                     at=change.at,
-                    what=_WORDS.get(change.action, change.action),
-                    variant=change.variant,
+                    what=_what(change),
+                    name=f"{change.match} {change.quant}".strip() if change.rule else change.variant,
                     fields=fields,
                     version=versions.get(name, 0),
-                    is_current=name not in seen or change.action == "delete",
+                    is_latest=is_state and name not in seen,
+                    restore_url=address(change.pk) if is_state and name in seen else "",
                 )
             )
-        seen.add(name)
+        if change.action != "move":
+            seen.add(name)
     return entries
+
+
+def subject_of(change: Change) -> str:
+    """What a change is about: `rule 7`, the name of a variant in lower case, or "" for a model's own settings."""
+    return f"rule {change.rule}" if change.rule else change.variant.lower()
+
+
+def _what(change: Change) -> str:
+    if change.rule or not change.match:
+        kind = "the rule" if change.rule else "the shared variant"
+        return f"{_SHARED_WORDS.get(change.action, change.action)} {kind}"
+    return _WORDS.get(change.action, change.action)
 
 
 def field_choices(changes: Iterable[Change]) -> list[tuple[str, str]]:
     """(key, label) of every field that ever changed, by label."""
     keys = {key for change in changes for key in change.changes}
-    return sorted(((key, _label(key)) for key in keys), key=lambda pair: pair[1])
+    return sorted(((key, field_label(key)) for key in keys), key=lambda pair: pair[1])
 
 
 def _changed(key: str, before: Any, after: Any) -> ChangedField:
-    return ChangedField(key, _label(key), _shown(key, before), _shown(key, after))
+    return ChangedField(key, field_label(key), shown_value(key, before), shown_value(key, after))
 
 
-def _label(key: str) -> str:
-    return _FIELDS[key].label if key in _FIELDS else key
+def field_label(key: str) -> str:
+    """What pages call a field."""
+    return _FIELDS[key].label if key in _FIELDS else _LABELS.get(key, key)
 
 
-def _shown(key: str, value: Any) -> str:
+def shown_value(key: str, value: Any) -> str:
+    """A stored value as a page shows it, secrets masked."""
     if value is None:
         return AUTOMATIC
     field = _FIELDS.get(key)

@@ -18,11 +18,11 @@ from models_app.core.discovery.names import slugify
 from models_app.core.fields.groups import ARGUMENT_KEYS
 from models_app.core.launch.ownership import clear_owned_by_text, text_of
 from models_app.core.settings import Override, variant_from_mapping
-from models_app.models import Row
+from models_app.models import Change, Row
 from models_app.services.arguments import check_arguments, rules_of
-from models_app.services.changes import changes_of
+from models_app.services.changes import add_change, changes_of, undone
 from models_app.services.planning import HostFacts, host_facts, preview_plan, stored_override
-from models_app.services.variants import MOST_VARIANTS, check_variant_values, name_problem
+from models_app.services.variants import EDITABLE_ON_VARIANT, MOST_VARIANTS, check_variant_values, name_problem
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require, require_arguments
 from quartermaster_site.errors import EditConflict, NotFound, Refused
@@ -61,14 +61,16 @@ def fleet_section(host: Host) -> HostSetting:
 
 def fleet_fields(section: HostSetting, name: str) -> Fields:
     """The set fields of one fleet variant; NotFound."""
-    found = next((item for item in _listed(section) if item["name"].lower() == name.lower()), None)
-    if found is None:
+    found = _of(_listed(section), name)
+    if not found:
         raise NotFound("There is no such shared variant.")
-    return {key: value for key, value in found.items() if key != "name"}
+    return _unnamed(found)
 
 
-def add_fleet_variant(*, host: Host, name: str, actor: Actor) -> None:
-    """A new one without fields: a second entry of every chat model, which launches in the same way."""
+def add_fleet_variant(*, host: Host, name: str, actor: Actor, values: Mapping[str, Any] | None = None) -> None:
+    """A new one; without values it is a second entry of every chat model, which launches in the same way."""
+    check_variant_values(values or {})
+    fields = stored_fields(host, values or {})
 
     def added(items: list[Fields]) -> list[Fields]:
         problem = name_problem(name, [item["name"] for item in items])
@@ -76,20 +78,41 @@ def add_fleet_variant(*, host: Host, name: str, actor: Actor) -> None:
             problem = f"Name: a host may have {MOST_VARIANTS} shared variants."
         if problem:
             raise Refused(problem, fields={"name": problem})
-        return [*items, {"name": name}]
+        return [*items, {"name": name, **fields}]
 
     _change(host, actor, "add", name, added)
 
 
 def save_fleet_variant(*, host: Host, name: str, values: Mapping[str, Any], version: int, actor: Actor) -> bool:
-    """Store the values of a form; whether anything changed. Raises Refused, or EditConflict on another version."""
+    """Store the values of a form; whether anything changed. Raises Refused, or EditConflict where somebody changed this
+    variant since `version`.
+    """
+    return _save(host, name, values, version, actor, "save")
+
+
+def _save(host: Host, name: str, values: Mapping[str, Any], version: int, actor: Actor, action: str) -> bool:
     check_variant_values(values)
     fields = stored_fields(host, values)
 
     def saved(items: list[Fields]) -> list[Fields]:
         return [{"name": item["name"], **fields} if item["name"].lower() == name.lower() else item for item in items]
 
-    return _change(host, actor, "save", name, saved, version)
+    return _change(host, actor, action, name, saved, version)
+
+
+def restore_fleet_variant(*, host: Host, change: Change, version: int, actor: Actor) -> None:
+    """Bring back the state after an earlier change, the variant itself included where it was deleted."""
+    fields = {key: value for key, value in change.after.items() if key in EDITABLE_ON_VARIANT}
+    if any(item["name"].lower() == change.variant.lower() for item in _listed(fleet_section(host))):
+        _save(host, change.variant, fields, version, actor, "restore")
+    else:
+        add_fleet_variant(host=host, name=change.variant, actor=actor, values=fields)
+
+
+def fleet_fields_at(host: Host, name: str, saved: Mapping[str, Any], version: int) -> Fields:
+    """The fields of a shared variant at a version of the section: `saved` with every later change taken back."""
+    later = Change.objects.filter(host=host, match="", rule=0, variant__iexact=name, version__gt=max(0, version))
+    return undone(saved, later.order_by("-id"))
 
 
 def delete_fleet_variant(*, host: Host, name: str, actor: Actor) -> None:
@@ -170,14 +193,27 @@ def _change(
         if after == before:
             return False
         if version is not None and version != held.version:
-            raise _conflict(held, name)
-        differing = changes_of(_of(before, name), _of(after, name))
+            saved = fleet_fields(held, name)
+            original = fleet_fields_at(host, name, saved, version)
+            if version < 0 or saved != original:
+                raise _conflict(held, saved)
+        old, new = _of(before, name), _of(after, name)
+        differing = changes_of(old, new)
         if differing.keys() & set(ARGUMENT_KEYS):
             require_arguments(actor.user)
-            check_arguments(host, text_of(variant_from_mapping(_of(after, name))))
+            check_arguments(host, text_of(variant_from_mapping(new)))
         held.values, held.version = {KEY: after}, held.version + 1
         held.changed_by, held.changed_at = actor.user, timezone.now()
         held.save()
+        add_change(
+            host=host,
+            actor=actor,
+            action=action,
+            before=_unnamed(old),
+            after=_unnamed(new),
+            version=held.version,
+            variant=(new or old)["name"],
+        )
         label = f"{host.name}: {name}"
         record(actor, f"fleet-variant.{action}", subject=held, label=label, host_slug=host.slug, changes=differing)
         request_plan(host=host, actor=actor)
@@ -188,11 +224,15 @@ def _of(items: list[Fields], name: str) -> Fields:
     return next((item for item in items if item["name"].lower() == name.lower()), {})
 
 
-def _conflict(held: HostSetting, name: str) -> EditConflict:
+def _unnamed(item: Fields) -> Fields:
+    return {key: value for key, value in item.items() if key != "name"}
+
+
+def _conflict(held: HostSetting, saved: Fields) -> EditConflict:
     who = str(held.changed_by or "Somebody")
     return EditConflict(
         f"{who} saved the shared variants meanwhile.",
-        saved=fleet_fields(held, name),
+        saved=saved,
         version=held.version,
         by=who,
         at=held.changed_at,

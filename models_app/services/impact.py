@@ -15,6 +15,7 @@ from gpus_app.models import Host
 from gpus_app.selectors import with_section
 from models_app import convert
 from models_app.core.catalog import Plan
+from models_app.core.settings import Override
 from models_app.models import Row
 from models_app.plan_figures import PlanFigures
 from models_app.services.planning import HostFacts, HostPlanner, host_facts, stored_override
@@ -69,7 +70,28 @@ def settings_impact(host: Host, section: str, values: Mapping[str, Any], *, seco
     """
     prefetch_related_objects([host], "devices", "settings", "backends")
     before, after = host_facts(host), host_facts(with_section(host, section, values))
-    rows = list(Row.objects.filter(host=host).exclude(model_class="").exclude(state=Row.State.MISSING).order_by("path"))
+    return _kept_impact(host, _rows(host), before, after, seconds)
+
+
+def overrides_impact(host: Host, overrides: Sequence[Override], *, seconds: float = SECONDS) -> Impact:
+    """The same with these overrides in place of the stored ones, over the models that others would apply to."""
+    prefetch_related_objects([host], "devices", "settings", "backends")
+    before = host_facts(host)
+    after = replace(before, overrides=overrides)
+    rows = [row for row in _rows(host) if _content(before, row) != _content(after, row)]
+    return _kept_impact(host, rows, before, after, seconds)
+
+
+def _content(facts: HostFacts, row: Row) -> Override:
+    """What is pinned for a row, whichever pattern says it."""
+    return replace(stored_override(facts, row), match="", quant="")
+
+
+def _rows(host: Host) -> list[Row]:
+    return list(Row.objects.filter(host=host).exclude(model_class="").exclude(state=Row.State.MISSING).order_by("path"))
+
+
+def _kept_impact(host: Host, rows: Sequence[Row], before: HostFacts, after: HostFacts, seconds: float) -> Impact:
     key = _key(host, rows, before, after)
     known = cache.get(key)
     if isinstance(known, Impact):
@@ -104,12 +126,12 @@ def _both(rows: Sequence[Row], before: HostFacts, after: HostFacts) -> Iterator[
         return
     found = [replace(convert.core_row(row), id=row.served_id) for row in rows]
     files = {path for row in found for path in (row.full_path, row.mmproj_path, row.draft_path, row.codec_path)}
-    files |= {override.mmproj_file for override in before.overrides}
+    files |= {override.mmproj_file for facts in (before, after) for override in facts.overrides}
     headers = convert.headers_at_once(rows[0].host, files)
     planners = HostPlanner(before, headers), HostPlanner(after, headers)
     for row, core in zip(rows, found, strict=True):
-        override, header = stored_override(before, row), headers(row.path)
-        old, new = (planner(core, header, override)[0] for planner in planners)
+        header = headers(row.path)
+        old, new = (planner(core, header, stored_override(planner.facts, row))[0] for planner in planners)
         yield row, old, new
 
 

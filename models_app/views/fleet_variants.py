@@ -14,12 +14,16 @@ from gpus_app.selectors import get_host
 from models_app import convert
 from models_app.core.discovery.names import slugify
 from models_app.core.fields.groups import variant_fields
+from models_app.core.launch.findings import TextFinding
+from models_app.core.settings import Override
 from models_app.core.state.checks import Limits
 from models_app.core.state.variants import VISION
 from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
 from models_app.pages.editor_conflict import EditorConflict, editor_conflict
 from models_app.pages.editor_page import Facts, control_groups
 from models_app.services import fleet_variants as fleet
+from models_app.services import host_facts
+from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
 from models_app.views.hosts import host_context
 from models_app.views.model_edit import SAVED, UNCHANGED
 from quartermaster_site.access.audit import actor_of
@@ -68,6 +72,9 @@ def fleet_edit(request: Request, slug: str, name: str) -> HttpResponse:
     if request.POST.get("intent") == "impact" or request.POST.get("reset") or request.POST.get("reset-group"):
         return _page(request, host, name, form, impact=fleet.fleet_impact(host, name, _values(host, name, form)))
     require(request.user, Level.EDIT)
+    confirmed = request.POST.get("confirm", "")
+    if "customArgs" in form.touched and (asked := unconfirmed(_remarks(host, form), confirmed)):
+        return _page(request, host, name, form, status=422, asked=asked)
     try:
         changed = fleet.save_fleet_variant(
             host=host, name=name, values=_values(host, name, form), version=form.version, actor=actor_of(request)
@@ -75,8 +82,13 @@ def fleet_edit(request: Request, slug: str, name: str) -> HttpResponse:
     except Refused as error:
         return _page(request, host, name, form.with_refusal(error.fields), status=422)
     except EditConflict as error:
-        conflict = editor_conflict(form, error, None)
+        known = form.version >= 0
+        original = fleet.fleet_fields_at(host, name, error.saved, form.version) if known else None
+        conflict = editor_conflict(form, error, original)
         return _page(request, host, name, form.with_version(error.version), status=409, conflict=conflict)
+    if confirmed:
+        section = fleet.fleet_section(host)
+        note_confirmed(host=host, subject=section, label=name, confirmed=confirmed, actor=actor_of(request))
     messages.success(request, SAVED if changed else UNCHANGED)
     return go_to(request, reverse("models:fleet-edit", args=[slug, name]))
 
@@ -109,6 +121,14 @@ def _form(request: Request, host: Host, name: str, posted: Mapping[str, str] | N
     )
 
 
+def _remarks(host: Host, form: EditorForm) -> tuple[TextFinding, ...]:
+    """About the launch text, for the backend that runs chat models here."""
+    text = str(form.reading.values.get("customArgs") or "")
+    if not text.strip():
+        return ()
+    return remarks_on(host, text, "llama", flags=host_facts(host).backend_for(Override()).flags)
+
+
 def _values(host: Host, name: str, form: EditorForm) -> dict[str, object]:
     """All values to store: fields that the form does not show to this person stay."""
     stored = fleet.fleet_fields(fleet.fleet_section(host), name)
@@ -124,6 +144,7 @@ def _page(
     status: int = 200,
     conflict: EditorConflict | None = None,
     impact: fleet.Impact | None = None,
+    asked: str = "",
 ) -> HttpResponse:
     facts = Facts(settings=convert.core_settings(host), source=f"variant {name}")
     context = host_context(request, host) | {
@@ -134,6 +155,8 @@ def _page(
         "reach": fleet.fleet_reach(host)(name),
         "conflict": conflict,
         "impact": impact,
+        "asked": asked,
+        "findings": _remarks(host, form),
         "may_edit": may(request.user, Level.EDIT),
         "preview_url": request.path,
     }

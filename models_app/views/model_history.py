@@ -27,7 +27,9 @@ def model_history(request: Request, pk: int) -> HttpResponse:
     context = {
         "head": model_head(editing.detail, "models:model-history"),
         "notes": model_notes(editing.detail),
-        "entries": history(changes, versions, only),
+        "entries": history(
+            changes, versions, only, address=lambda change: reverse("models:change-restore", args=[pk, change])
+        ),
         "fields": field_choices(changes),
         "only": only,
         "may_edit": may(request.user, Level.EDIT),

@@ -11,8 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from models_app import selectors, services
 from models_app.core.catalog import Plan
 from models_app.core.fields import OVERRIDE_FIELDS
-from models_app.core.launch.findings import TextFinding, text_findings
-from models_app.core.launch.locks import table_of
+from models_app.core.launch.findings import TextFinding
 from models_app.core.launch.ownership import custom_text, text_of
 from models_app.core.launch.pins import flag_values
 from models_app.core.launch.validate import UNKNOWN, UNVERIFIED
@@ -23,7 +22,9 @@ from models_app.pages.launch_page import comparisons, launch
 from models_app.pages.model_head import model_head, model_notes
 from models_app.selectors import Editing
 from models_app.services import Preview
+from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
 from models_app.views.model_edit import check_rate, save_form, with_sequence
+from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require_arguments
 from quartermaster_site.access.redaction import redact
 from quartermaster_site.http import Request, go_to, page, wants_fragment
@@ -51,6 +52,9 @@ def model_launch(request: Request, pk: int) -> HttpResponse:
     again = save_form(request, editing, form, values, _page)
     if again is not None:
         return again
+    if confirmed := request.POST.get("confirm", ""):
+        row = editing.row
+        note_confirmed(host=row.host, subject=row, label=row.served_id, confirmed=confirmed, actor=actor_of(request))
     return go_to(request, reverse("models:model-launch", args=[pk]))
 
 
@@ -126,17 +130,11 @@ def _parts(editing: Editing, form: EditorForm) -> dict[str, object]:
 
 
 def _findings(editing: Editing, override: Override) -> tuple[TextFinding, ...]:
-    table = table_of(editing.engine)
-    if table is None:
-        return ()
-    tiers = bool(override.ctx_variants or override.variants)
-    return text_findings(
-        table,
+    return remarks_on(
+        editing.row.host,
         custom_text(override),
         is_moe=editing.is_moe,
-        has_tiers=tiers,
-        help_spellings=editing.help_spellings,
-        rules=services.rules_of(editing.row.host),
+        has_tiers=bool(override.ctx_variants or override.variants),
     )
 
 
@@ -144,10 +142,7 @@ def _unconfirmed(posted: QueryDict, editing: Editing, form: EditorForm) -> str:
     """The arguments that a save asks about before it stores them, with blanks between; "" where it need not."""
     if "customArgs" not in form.touched and "customArgsOff" not in form.touched:
         return ""
-    findings = _findings(editing, _override(editing, form))
-    doubtful = {word for finding in findings if finding.confirm for word in finding.argument.split()}
-    confirmed = set(posted.get("confirm", "").split())
-    return "" if doubtful <= confirmed else " ".join(sorted(doubtful))
+    return unconfirmed(_findings(editing, _override(editing, form)), posted.get("confirm", ""))
 
 
 def _threads(plan: Plan) -> str:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from models_app import convert, selectors, services
 from models_app.core.discovery.names import slugify
+from models_app.core.launch.findings import TextFinding
 from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
 from models_app.models import Variant
 from models_app.pages.editor_conflict import EditorConflict
@@ -20,6 +21,7 @@ from models_app.pages.model_head import model_head, model_notes
 from models_app.pages.plan_panel import PlanPanel
 from models_app.pages.variants_page import profile_lines
 from models_app.selectors import Editing
+from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
 from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, conflict_of, panel_of, with_sequence
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require
@@ -61,6 +63,8 @@ def variant_edit(request: Request, pk: int, variant: int) -> HttpResponse:
     form = _form(request, editing, held, request.POST)
     if form.errors:
         return _page(request, editing, held, form, status=422)
+    if asked := _unconfirmed(request, editing, form):
+        return _page(request, editing, held, form, status=422, asked=asked)
     try:
         saved = services.save_variant(
             row=editing.row, variant=held, values=form.values, version=form.version, actor=actor_of(request)
@@ -72,6 +76,9 @@ def variant_edit(request: Request, pk: int, variant: int) -> HttpResponse:
         if conflict.lines:
             return _page(request, editing, held, form.with_version(error.version), status=409, conflict=conflict)
         saved = held
+    if confirmed := request.POST.get("confirm", ""):
+        label = _profile_id(editing.row, held)
+        note_confirmed(host=editing.row.host, subject=held, label=label, confirmed=confirmed, actor=actor_of(request))
     messages.success(request, SAVED if saved.version > held.version else UNCHANGED)
     return go_to(request, reverse("models:variant-edit", args=[pk, variant]))
 
@@ -157,6 +164,18 @@ def _facts(editing: Editing, held: Variant) -> Facts:
     )
 
 
+def _remarks(editing: Editing, form: EditorForm) -> tuple[TextFinding, ...]:
+    text = str(form.reading.values.get("customArgs") or "")
+    return remarks_on(editing.row.host, text, editing.engine, flags=editing.help_spellings, is_moe=editing.is_moe)
+
+
+def _unconfirmed(request: Request, editing: Editing, form: EditorForm) -> str:
+    """The arguments that a save of this form asks about first."""
+    if "customArgs" not in form.touched:
+        return ""
+    return unconfirmed(_remarks(editing, form), request.POST.get("confirm", ""))
+
+
 def _panel(editing: Editing, held: Variant, form: EditorForm | None) -> PlanPanel:
     """The plan of this profile, as stored or under a valid form."""
     preview = editing.plan
@@ -176,6 +195,7 @@ def _page(
     status: int = 200,
     conflict: EditorConflict | None = None,
     naming: str = "",
+    asked: str = "",
 ) -> HttpResponse:
     context = {
         "head": model_head(editing.detail, "models:variant-list"),
@@ -188,6 +208,8 @@ def _page(
         "may_edit": may(request.user, Level.EDIT),
         "conflict": conflict,
         "naming": naming,
+        "asked": asked,
+        "findings": _remarks(editing, form),
     }
     return page(request, "models/variant_edit.html", context, status=status)
 

@@ -78,7 +78,28 @@ def installation(host, root):
     )
     host.publish_path = "/srv/config.yaml"
     host.save()
-    pinned = {"variant": variant.pk, "change": change.pk}
+    person = get_user_model().objects.create_user(username="somebody")
+    Account.objects.create(user=person, role="viewer")
+    session = UserSession.objects.create(user=person, ip="10.0.0.7", session_key="k" * 32, user_agent="Firefox")
+    pinned = {
+        "rule": rule.pk,
+        "shared": shared.pk,
+        "variant": variant.pk,
+        "change": change.pk,
+        "person": person.pk,
+        "session": session.pk,
+    }
+    Override.objects.create(pk=701, host=host, match="*model-2*", fields={"temp": 0.5}, version=1, position=1)
+    rule = Override.objects.create(pk=702, host=host, match="*model-3*", fields={"temp": 0.5}, version=1, position=2)
+    shared = Change.objects.create(
+        host=host,
+        match=rule.match,
+        rule=rule.pk,
+        action="save",
+        changes={"temp": [None, 0.7]},
+        after={"match": rule.match, "temp": 0.7},
+        version=1,
+    )
     return {
         "model": row.pk,
         "job": job.pk,

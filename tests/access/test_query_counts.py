@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from models_app.models import Component, Finding, Revision
+from models_app.models import Change, Component, Finding, Override, Revision
 from quartermaster_site.jobs.models import Job
 from tests.access.conftest import add_model
 
@@ -18,6 +18,8 @@ LISTS = [
     "/hosts/",
     "/hosts/local/",
     "/hosts/local/fits/",
+    "/hosts/local/rules/",
+    "/hosts/local/history/",
     "/hosts/local/backends/",
     "/config/local/revisions/",
     "/jobs/",
@@ -53,6 +55,8 @@ def test_lists_take_at_most_twelve(admin_client, host, root, installation, path)
         Revision.objects.create(host=host, number=number, dialect="llama-swap", text="# x", sha256=str(number))
         Finding.objects.create(host=host, kind="header-unreadable", path=f"/models/{number}.gguf", text="broken")
     many = queries(admin_client, path)
+        Override.objects.create(host=host, match=f"*model-{number}?*", version=1, position=number)
+        Change.objects.create(host=host, match="*x*", rule=number, action="save", version=1, changes={"ctx": [0, 1]})
     assert len(many) <= MOST, "\n".join(many)
     assert len(many) <= len(few) + 1, "\n".join(many)
 

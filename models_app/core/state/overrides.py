@@ -58,10 +58,15 @@ def resolve_index(
 
 def covers(row: Override, path: str, quant: str, same_path: Callable[[str, str], bool] | None = None) -> bool:
     """Whether a row applies to a model, if no earlier one does."""
-    if row.quant.strip() and row.quant.strip().lower() != quant.strip().lower():
+    if not takes_quant(row, quant):
         return False
     matches = glob_match if same_path is None or is_glob(row.match) else same_path
     return matches(row.match, path)
+
+
+def takes_quant(row: Override, quant: str) -> bool:
+    """Whether a row is for models of a quantisation; one that names none is for all."""
+    return row.quant.strip().lower() in ("", quant.strip().lower())
 
 
 def resolve_override(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from models_app.core.settings import Override
-from models_app.core.state.globs import covers_all, is_glob
-from models_app.core.state.overrides import covers
+from models_app.core.state.globs import covers_all, glob_match, is_glob
+from models_app.core.state.overrides import takes_quant
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,18 @@ class RowReach:
 
 
 def row_reach(
-    rows: Sequence[Override], models: Sequence[tuple[str, str]], same_path: Callable[[str, str], bool] | None = None
+    rows: Sequence[Override], models: Sequence[tuple[str, str]], key: Callable[[str], str] = str.lower
 ) -> list[RowReach]:
-    """For each row, in the order of resolution; `models` are (path, quant)."""
+    """For each row, in the order of resolution; `models` are (path, quant). Equal keys are paths of one file."""
+    exact: dict[str, list[int]] = {}
+    patterns = [index for index, row in enumerate(rows) if is_glob(row.match)]
+    for index, row in enumerate(rows):
+        if not is_glob(row.match):
+            exact.setdefault(key(row.match), []).append(index)
     winners: list[dict[int, int]] = [{} for _ in rows]
     for model, (path, quant) in enumerate(models):
-        matching = [index for index, row in enumerate(rows) if covers(row, path, quant, same_path)]
+        candidates = [*exact.get(key(path), ()), *(index for index in patterns if glob_match(rows[index].match, path))]
+        matching = sorted(index for index in candidates if takes_quant(rows[index], quant))
         for index in matching:
             winners[index][model] = matching[0]
     return [RowReach(found, _covered_by(rows, index)) for index, found in enumerate(winners)]
@@ -45,5 +51,4 @@ def _covered_by(rows: Sequence[Override], index: int) -> int | None:
 def _covers_row(wide: Override, narrow: Override) -> bool:
     if not is_glob(wide.match):
         return False
-    same_quant = wide.quant.strip().lower() in ("", narrow.quant.strip().lower())
-    return same_quant and covers_all(wide.match, narrow.match)
+    return takes_quant(wide, narrow.quant) and covers_all(wide.match, narrow.match)
