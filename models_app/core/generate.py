@@ -17,7 +17,7 @@ from models_app.core.discovery.hostile_names import printable
 from models_app.core.discovery.inventory import Inventory
 from models_app.core.discovery.names import free_name
 from models_app.core.errors import QuartermasterError
-from models_app.core.export.build import build_document
+from models_app.core.export.build import Declared, build_document
 from models_app.core.export.dialects import BY_SLUG, DEFAULT_DIALECT
 from models_app.core.export.document import Document, Entry, Skipped
 from models_app.core.export.entry import PlannedModel, plan_warnings
@@ -104,7 +104,7 @@ def generate(
         *_lost_files(inventory),
     ]
     router = BY_SLUG[dialect]
-    declared = {own.match: own for own in overrides}
+    declared = Declared({own.match: own for own in overrides}, lambda override: budget_of(override, "image"))
     built = build_document(items, settings, timestamp, cache_dir=cache_dir, declared=declared, word_rules=word_rules)
     document = router.convert(built, options or Options())
     text = router.render(document)

@@ -12,7 +12,7 @@ from models_app.core.catalog import FileEntry, Header, Row
 from models_app.core.classes import CLASSES
 from models_app.core.components.pool import Pool, PoolEntry
 from models_app.core.export import load, schema
-from models_app.core.export.build import build_document
+from models_app.core.export.build import Declared, build_document
 from models_app.core.export.dialects import BY_SLUG
 from models_app.core.export.document import Skipped
 from models_app.core.export.entry import PlannedModel
@@ -340,7 +340,7 @@ def test_a_folder_of_several_parts_is_no_gguf_of_several_parts():
 def test_a_hand_declared_model_follows_the_row_of_its_name():
     fleet = replace(FLEET, extra_image_models=(ExtraImageModel("x", "/x.safetensors", default_steps=5, threads=3),))
     own = Override(match="x", default_steps=8, unlisted=True, ttl_sec=0)
-    document = build_document([], fleet, "T", declared={"x": own})
+    document = build_document([], fleet, "T", declared=Declared({"x": own}))
     entry = document.entries[0]
     assert "--steps 8" in " ".join(entry.command)
     assert "-t 3" in " ".join(entry.command)
@@ -348,6 +348,31 @@ def test_a_hand_declared_model_follows_the_row_of_its_name():
     skipped = build_document([], replace(fleet, extra_image_models=(ExtraImageModel("", "/x"),)), "T").models[0]
     assert isinstance(skipped, Skipped)
     assert "no name" in skipped.reason
+
+
+@pytest.mark.parametrize(
+    ("own_target", "devices", "vram", "env"),
+    [
+        (0, budget_of([24], 64), 23, None),
+        (0, budget_of([12, 8], 64), 11, ["CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=0"]),
+        (10, budget_of([12, 8], 64), 10, ["CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=0"]),
+        (0, None, 23, None),
+    ],
+    ids=["one device", "two devices", "a target of its own", "nobody looked"],
+)
+def test_a_hand_declared_model_has_its_target_or_that_of_the_device_it_runs_on(own_target, devices, vram, env):
+    model = ExtraImageModel("x", "/x.safetensors", vram_target_gb=own_target)
+    fleet = replace(FLEET, extra_image_models=(model,))
+    entry = build_document([], fleet, "T", declared=Declared(devices=lambda override: devices)).entries[0]
+    assert f"--max-vram {vram}" in " ".join(entry.command)
+    assert (entry.fields["estVramGB"], entry.fields.get("env")) == (vram, env)
+
+
+def test_an_override_names_a_hand_declared_model_by_its_file_too():
+    fleet = replace(FLEET, extra_image_models=(ExtraImageModel("x", "/x.safetensors"),))
+    own = Override(match="/x.safetensors", default_steps=8)
+    entry = build_document([], fleet, "T", declared=Declared({own.match: own})).entries[0]
+    assert "--steps 8" in " ".join(entry.command)
 
 
 def test_where_a_voice_detector_may_lie():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from gpus_app.core.budget import Budget
 from models_app.core.catalog import Plan
 from models_app.core.export.document import Document, Entry, Skipped
 from models_app.core.export.entry import PlannedModel, declared_entry, entry_of
@@ -14,15 +16,26 @@ from models_app.core.export.macros import ENVIRONMENT, neutral
 from models_app.core.export.scalars import has_lone_surrogate
 from models_app.core.export.top import header_lines, top_level
 from models_app.core.launch.paths import unlaunchable
+from models_app.core.plans.engines.hand_declared import declared_override
 from models_app.core.launch.tokens import POSIX
 from models_app.core.settings import ExtraImageModel, Override, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What is known of image models that are declared by hand, beside the declarations themselves."""
+
+    overrides: Mapping[str, Override] = field(default_factory=dict)
+    """By what they match: the file of a declaration, or its name."""
+    devices: Callable[[Override], Budget | None] = lambda override: None
+    """The devices of the host as the server of a launch calls them; None where nobody measured any."""
 
 
 class _Builder:
     """Collects entries under unique ids; what cannot be written becomes a comment."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, declared: Declared, word_rules: str) -> None:
+        self.settings, self.declared, self.word_rules = settings, declared, word_rules
         self.items: list[Entry | Skipped] = []
         self.ids: set[str] = set()
         self.aliases: set[str] = set()
@@ -66,8 +79,8 @@ class _Builder:
         self.ids.add(entry.id)
         self.aliases.update(entry.fields.get("aliases") or ())
 
-    def add_declared(self, overrides: Mapping[str, Override]) -> None:
-        """Hand-declared models, after all discovered ones. `overrides` are those that name one of them."""
+    def add_declared(self) -> None:
+        """Hand-declared models, after all discovered ones."""
         for image in self.settings.extra_image_models:
             name = image.name.strip()
             if not name and not image.model_path.strip():
@@ -76,13 +89,20 @@ class _Builder:
             if reason := self._declared_refusal(image):
                 self.add_skipped(Skipped(name, reason, label, "image", image.model_path))
             else:
-                self._add_entry(declared_entry(image, self.settings, overrides.get(name)))
+                self._add_entry(self._declared_entry(image))
         for name, block in self.settings.extra_models.items():
             item = extra_model(name, block, self.ids | self.aliases)
             if isinstance(item, Entry):
                 self._add_entry(item)
             else:
                 self.add_skipped(item)
+
+    def _declared_entry(self, image: ExtraImageModel) -> Entry:
+        """An override names one by its file or by its name."""
+        overrides = self.declared.overrides
+        own = overrides.get(image.model_path.strip()) or overrides.get(image.name.strip())
+        devices = self.declared.devices(declared_override(image, own))
+        return declared_entry(image, self.settings, own, devices=devices, word_rules=self.word_rules)
 
     def _declared_refusal(self, image: ExtraImageModel) -> str:
         name = image.name.strip()
@@ -107,20 +127,20 @@ def build_document(
     timestamp: str,
     *,
     cache_dir: str = "",
-    declared: Mapping[str, Override] | None = None,
+    declared: Declared | None = None,
     word_rules: str = POSIX,
 ) -> Document:
     """The file of one host. `items` are in emitted order; `timestamp` is the text of the header's first line.
 
-    `declared` are overrides by the name of a hand-declared image model; `word_rules` are those of the host.
+    `word_rules` are those of the host.
     """
-    builder = _Builder(settings)
+    builder = _Builder(settings, declared or Declared(), word_rules)
     for item in items:
         if isinstance(item, Skipped):
             builder.add_skipped(item)
         else:
             builder.add_model(item)
-    builder.add_declared(declared or {})
+    builder.add_declared()
     top, notes = _top(settings, cache_dir)
     return Document(
         dialect="quartermaster",

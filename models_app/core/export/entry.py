@@ -14,6 +14,7 @@ from models_app.core.export.document import Entry
 from models_app.core.export.enhancers import enhancer_keys
 from models_app.core.export.environment import entry_env
 from models_app.core.export.naming import public_name
+from models_app.core.launch.tokens import POSIX
 from models_app.core.plans.engines.hand_declared import declared_override, plan_declared
 from models_app.core.settings import ExtraImageModel, Override, Settings
 from models_app.core.units import GIB
@@ -84,13 +85,22 @@ def entry_of(model: PlannedModel, plan: Plan, settings: Settings, taken_names: C
     )
 
 
-def declared_entry(model: ExtraImageModel, settings: Settings, own: Override | None = None) -> Entry:
-    """The entry of an image model declared by hand; `own` is the override that names it."""
-    answer = plan_declared(settings, model, own)
+def declared_entry(
+    model: ExtraImageModel,
+    settings: Settings,
+    own: Override | None = None,
+    *,
+    devices: Budget | None = None,
+    word_rules: str = POSIX,
+) -> Entry:
+    """The entry of an image model declared by hand; `own` is the override that names it, `devices` those of the host."""
+    answer = plan_declared(settings, model, own, devices=devices, word_rules=word_rules)
     override = declared_override(model, own)
     prompts = (override.prompt_enhancer_prompt, override.prompt_enhancer_edit_prompt)
     pair = resolve(Pair(), override.prompt_enhancer, override.prompt_enhancer_edit)
     fields: dict[str, Any] = {"ttl": settings.ttl_sec if override.ttl_sec is None else override.ttl_sec}
+    if devices is not None and (env := _device_env("image", devices)):
+        fields["env"] = env
     fields |= estimate_keys(answer.est_vram_gib, 0.0)
     fields["checkEndpoint"] = answer.entry["checkEndpoint"]
     fields |= enhancer_keys(settings.prompt_enhancers, pair.text, pair.edit, *prompts)
@@ -116,10 +126,14 @@ def plan_env(plan: Plan, budget: Budget | None = None) -> list[str]:
         split = placement.tensor_split if placement is not None and on_gpu else ()
         hidden = budget.visible_ids if budget is not None and on_gpu else ()
         return entry_env("llm", device_count=len(split), tensor_split=split, visible_ids=hidden)
+    return _device_env(plan.model_class, budget)
+
+
+def _device_env(model_class: str, budget: Budget) -> list[str]:
     main = budget.main_gpu
     ids = budget.backend_ids
     return entry_env(
-        plan.model_class,
+        model_class,
         device_count=len(budget.device_bytes),
         backend_device=ids[main] if ids and main is not None else "",
         runtime=budget.runtime,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpus_app.core.budget import Budget
 from models_app.core.catalog import Row
 from models_app.core.launch.executables import resolve_executable
 from models_app.core.launch.numbers import number_text
 from models_app.core.launch.sd import DiffusionLaunch, diffusion_budget, sd_command
-from models_app.core.plans.engines.request import FITS, Answer
+from models_app.core.launch.tokens import POSIX
+from models_app.core.plans.engines.request import FITS, Answer, on_its_devices
 from models_app.core.settings import ExtraImageModel, Override, Settings
 
 CHECKPOINT_FLAG = "-m"
@@ -60,9 +62,21 @@ def declared_override(model: ExtraImageModel, own: Override | None) -> Override:
     return replace(own, **kept, offload_to_cpu="on" if own.offload_to_cpu == "on" else "off")
 
 
-def plan_declared(settings: Settings, model: ExtraImageModel, own: Override | None = None) -> Answer:
-    """The launch of one declaration. Its budget is its estimate, and goes to the server whole."""
+def plan_declared(
+    settings: Settings,
+    model: ExtraImageModel,
+    own: Override | None = None,
+    *,
+    devices: Budget | None = None,
+    word_rules: str = POSIX,
+) -> Answer:
+    """The launch of one declaration. Its budget is its estimate, and goes to the server whole.
+
+    Of several `devices` its server uses one: where the declaration has no target of its own, that one's part counts.
+    """
     override = declared_override(model, own)
+    if devices is not None:
+        settings = on_its_devices(settings, devices)
     budget_gib = diffusion_budget(settings, override)
     components = {role: getattr(model, name).strip() for role, name in _COMPONENTS.items()}
     if own is not None:
@@ -79,7 +93,7 @@ def plan_declared(settings: Settings, model: ExtraImageModel, own: Override | No
         max_vram=budget_gib,
     )
     return Answer(
-        sd_command(launch),
+        sd_command(launch, word_rules),
         {"max-vram": f"{number_text(round(budget_gib, 2))}GB"},
         est_vram_gib=budget_gib,
         verdict=FITS,

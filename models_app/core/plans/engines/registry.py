@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from models_app.core.catalog import Plan
 from models_app.core.discovery.names import slugify
 from models_app.core.plans.engines import audio, diffusion, encoders, segment, speech, three_d, vllm
-from models_app.core.plans.engines.request import Answer, Request, plan_of, skipped, usable_bytes
-from models_app.core.settings import Settings
+from models_app.core.plans.engines.request import Answer, Request, on_its_devices, plan_of, skipped
 from models_app.core.state.profile_set import variant_id
 from models_app.core.state.variants import merge_image_variant, named_variants
-from models_app.core.units import GIB
 
 BASE, VARIANT = "base", "variant"
 
@@ -54,18 +52,10 @@ def plan_class(engine: Engine, asked: Request) -> tuple[Plan, ...]:
     """The plans of one row, the base first; one that says why where there is none."""
     count = max(1, asked.override.vllm_tensor_parallel) if engine.splits else 1
     base = replace(asked, device_count=count, served_id=asked.override.served_id.strip() or asked.served_id)
-    base = replace(base, settings=_on_its_devices(base))
+    base = replace(base, settings=on_its_devices(base.settings, base.budget, count))
     if reason := engine.skip_reason(base):
         return (skipped(base.row, base.override, reason),)
     return tuple(plan_of(request, engine.plan(request), kind) for kind, request in _profiles(engine, base))
-
-
-def _on_its_devices(request: Request) -> Settings:
-    """The target of the host is for all of its devices together: a server that uses one has that one's part."""
-    settings = request.settings
-    if len(request.budget.device_bytes) < 2:
-        return settings
-    return replace(settings, target_vram_gb=min(settings.target_vram_gb, usable_bytes(request) / GIB))
 
 
 def _profiles(engine: Engine, base: Request) -> Iterator[tuple[str, Request]]:

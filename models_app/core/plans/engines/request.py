@@ -119,8 +119,19 @@ class Answer:
 
 def usable_bytes(request: Request) -> int:
     """What the server may take in all: an equal part of every device that it uses."""
-    shares = [request.budget.device_bytes[position] for position in request.devices]
-    return len(shares) * min(shares, default=0)
+    return _usable_bytes(request.budget, request.device_count)
+
+
+def _usable_bytes(budget: Budget, device_count: int) -> int:
+    largest = sorted(budget.device_bytes, reverse=True)[:device_count]
+    return len(largest) * min(largest, default=0)
+
+
+def on_its_devices(settings: Settings, budget: Budget, device_count: int = 1) -> Settings:
+    """The target of the host is for all of its devices together: a server that uses one has that one's part."""
+    if len(budget.device_bytes) < 2:
+        return settings
+    return replace(settings, target_vram_gb=min(settings.target_vram_gb, _usable_bytes(budget, device_count) / GIB))
 
 
 def _placed(request: Request, item: MemoryTerm) -> MemoryTerm:
