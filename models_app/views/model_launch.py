@@ -133,14 +133,16 @@ def _findings(editing: Editing, override: Override) -> tuple[TextFinding, ...]:
     return remarks_on(
         editing.row.host,
         custom_text(override),
+        editing.engine,
+        flags=editing.help_spellings,
         is_moe=editing.is_moe,
         has_tiers=bool(override.ctx_variants or override.variants),
     )
 
 
 def _unconfirmed(posted: QueryDict, editing: Editing, form: EditorForm) -> str:
-    """The arguments that a save asks about before it stores them, with blanks between; "" where it need not."""
-    if "customArgs" not in form.touched and "customArgsOff" not in form.touched:
+    """The arguments that a save of this form asks about first."""
+    if not {"customArgs", "customArgsOff"} & set(form.touched):
         return ""
     return unconfirmed(_findings(editing, _override(editing, form)), posted.get("confirm", ""))
 

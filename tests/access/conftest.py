@@ -76,19 +76,6 @@ def installation(host, root):
     change = Change.objects.create(
         host=host, match=row.path, action="save", changes={"temp": [None, 0.7]}, after={"temp": 0.7}, version=1
     )
-    host.publish_path = "/srv/config.yaml"
-    host.save()
-    person = get_user_model().objects.create_user(username="somebody")
-    Account.objects.create(user=person, role="viewer")
-    session = UserSession.objects.create(user=person, ip="10.0.0.7", session_key="k" * 32, user_agent="Firefox")
-    pinned = {
-        "rule": rule.pk,
-        "shared": shared.pk,
-        "variant": variant.pk,
-        "change": change.pk,
-        "person": person.pk,
-        "session": session.pk,
-    }
     Override.objects.create(pk=701, host=host, match="*model-2*", fields={"temp": 0.5}, version=1, position=1)
     rule = Override.objects.create(pk=702, host=host, match="*model-3*", fields={"temp": 0.5}, version=1, position=2)
     shared = Change.objects.create(
@@ -100,6 +87,9 @@ def installation(host, root):
         after={"match": rule.match, "temp": 0.7},
         version=1,
     )
+    host.publish_path = "/srv/config.yaml"
+    host.save()
+    pinned = {"rule": rule.pk, "shared": shared.pk, "variant": variant.pk, "change": change.pk}
     return {
         "model": row.pk,
         "job": job.pk,
