@@ -91,7 +91,7 @@ pages = [
     path("hosts/<slug:slug>/settings/memory/", host_settings.host_memory, name="host-memory"),
     path("hosts/<slug:slug>/settings/gpu/", host_devices.host_devices, name="host-gpu"),
     path("hosts/<slug:slug>/settings/checks/", host_checks.host_checks, name="host-checks"),
-    path("hosts/<slug:slug>/browse/", browse.host_browse, name="host-browse"),
+    path("hosts/<slug:slug>/folders/browse/", browse.host_browse, name="host-browse"),
     path("hosts/<slug:slug>/folders/", host_settings.host_folders, name="host-folders"),
     path("hosts/<slug:slug>/folders/watching/", host_watching.host_watching, name="host-watching"),
     path("hosts/<slug:slug>/folders/add/", host_settings.root_add, name="root-add"),
@@ -109,6 +109,8 @@ pages = [
     path("config/<slug:slug>/<int:number>/download/", config.config_download, name="config-download"),
     path("config/<slug:slug>/look/", config.config_look, name="config-look"),
     path("config/<slug:slug>/adopt/", config.config_adopt, name="config-adopt"),
+    path("config/<slug:slug>/drift/", drift.config_drift, name="config-drift"),
+    path("config/<slug:slug>/drift/choose/", drift.config_drift_choose, name="config-drift-choose"),
     path("config/<slug:slug>/review/", review.config_review, name="config-review"),
     path("config/<slug:slug>/revisions/", revisions.config_history, name="config-history"),
     path("config/<slug:slug>/unpin/", revisions.config_unpin, name="config-unpin"),
@@ -117,8 +119,6 @@ pages = [
     path("config/<slug:slug>/<int:number>/submit/", review.config_submit, name="config-submit"),
     path("config/<slug:slug>/<int:number>/refuse/", review.config_refuse, name="config-refuse"),
     path("config/<slug:slug>/<int:number>/rollback/", revisions.config_rollback, name="config-rollback"),
-    path("config/<slug:slug>/drift/", drift.config_drift, name="config-drift"),
-    path("config/<slug:slug>/drift/choose/", drift.config_drift_choose, name="config-drift-choose"),
     path("config/<slug:slug>/<int:number>/settings/", revisions.config_settings, name="config-settings"),
     path("config/<slug:slug>/<int:number>/diff/<int:other>/", revisions.config_diff, name="config-diff"),
     path("router/", router.router_home, name="router-home"),
@@ -129,5 +129,5 @@ pages = [
 urlpatterns = [
     path("", include((pages, "models"))),
     path("jobs/", include("quartermaster_site.jobs.urls")),
-    path("account/", include("quartermaster_site.access.urls")),
+    path("", include("quartermaster_site.access.urls")),
 ]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth import logout
 from django.contrib.auth.middleware import LoginRequiredMiddleware
@@ -26,6 +27,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 _RENEW_AFTER_SECONDS = 600
 _MOST_DIGITS = 12
 SETUP_PATH = "/setup/"
+_WITHOUT_PASSWORD = ("/account/password/", "/logout/", "/healthz", settings.STATIC_URL)
 
 
 def request_id(get_response: GetResponse) -> GetResponse:
@@ -62,6 +64,19 @@ def session_age(get_response: GetResponse) -> GetResponse:
                 logout(request)
             elif now - request.session.get("renewed", 0) > _RENEW_AFTER_SECONDS:
                 request.session["renewed"] = now
+                UserSession.objects.create_from_request(request)
+        return get_response(request)
+
+    return middleware
+
+
+def own_password(get_response: GetResponse) -> GetResponse:
+    """Whoever came in with a password that an administrator made is led to choosing their own."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        account = getattr(request.user, "account", None) if request.user.is_authenticated else None
+        if account is not None and account.must_change_password and not request.path.startswith(_WITHOUT_PASSWORD):
+            return _redirect(request, resolve_url("account_change_password"))
         return get_response(request)
 
     return middleware

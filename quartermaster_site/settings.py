@@ -43,6 +43,7 @@ INSTALLED_APPS = [
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
     "allauth.mfa",
+    "allauth.usersessions",
     "quartermaster_site.access.apps.AccessConfig",
     "quartermaster_site.jobs.apps.JobsConfig",
     "gpus_app.apps.GpusConfig",
@@ -68,6 +69,7 @@ MIDDLEWARE = [
     "quartermaster_site.middleware.no_store",
     "quartermaster_site.middleware.setup_gate",
     "quartermaster_site.middleware.SignedInOnly",
+    "quartermaster_site.middleware.own_password",
     "quartermaster_site.middleware.DomainErrors",
 ]
 

@@ -24,6 +24,7 @@ from models_app.router_rows import STALE_AFTER
 from models_app.selectors.details import ACKNOWLEDGED
 from models_app.services.drift import WORDS
 from quartermaster_site.access.models import Account
+from quartermaster_site.access.permissions import Level, may
 from quartermaster_site.figures import age
 from quartermaster_site.jobs.models import UNFINISHED, Job
 from quartermaster_site.version import product_version
@@ -71,7 +72,6 @@ class ConfigState:
     urgent: bool
 
 
-def _number_of(rows: QuerySet[Any], counted: str = "pk") -> Coalesce:
 @dataclass(frozen=True, slots=True)
 class DriftState(ConfigState):
     note: str
@@ -89,6 +89,7 @@ def drift_state(host: Any) -> DriftState | None:
     return DriftState(STRIP_WORDS[host.drift_case], url, urgent=not quiet, note=note)
 
 
+def _number_of(rows: QuerySet[Any], counted: str = "pk") -> Coalesce:
     """How many of `rows` each host has, as a subquery."""
     per_host = rows.filter(host=OuterRef("pk")).order_by().values("host").annotate(n=Count(counted, distinct=True))
     return Coalesce(Subquery(per_host.values("n")), 0)
@@ -257,7 +258,15 @@ class Shell:
                     self._item("Jobs", "jobs:job-list", key="j", count=running, unit="running"),
                 ),
             ),
+            *self._administration,
         )
+
+    @property
+    def _administration(self) -> tuple[NavGroup, ...]:
+        if not may(self.request.user, Level.MANAGE):
+            return ()
+        items = (self._item("Users", "access:person-list"), self._item("Audit log", "access:audit-log"))
+        return (NavGroup("Access", "access", items),)
 
     def _item(
         self, title: str, name: str, *args: str, key: str = "", count: int = 0, unit: str = "", urgent: bool = False

@@ -49,7 +49,7 @@ def last_search(host: Host) -> Search:
     job = Job.objects.filter(kind=KIND, host=host).order_by("-pk").first()
     if job is None:
         return Search(None)
-    registered = set(host.backends.values_list("path", flat=True))
+    registered = {backend.path for backend in host.backends.all()}
     found = [Proposal(item["kind"], item["path"]) for item in job.result.get("programs", [])]
     return Search(job, tuple(item for item in found if item.path not in registered))
 

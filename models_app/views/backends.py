@@ -15,7 +15,7 @@ from models_app.selectors.backends import get_backend, host_backends
 from models_app.services import backends as services
 from models_app.services.backend_probes import start_backend_probe
 from models_app.services.program_search import last_search, start_program_search
-from models_app.views.hosts import host_context, started
+from models_app.views.hosts import host_context, host_of, started
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, needs, require
 from quartermaster_site.errors import EditConflict, Refused
@@ -32,7 +32,7 @@ def _home(host: Host) -> str:
 @needs(Level.VIEW)
 def backend_list(request: Request, slug: str) -> HttpResponse:
     """The registry; POST adds one."""
-    host = get_host(slug)
+    host = host_of(request, slug)
     form = BackendForm(request.POST if request.method == "POST" else None, path=request.GET.get("path", ""))
     if request.method == "POST":
         require(request.user, Level.MANAGE)

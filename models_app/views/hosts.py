@@ -23,6 +23,11 @@ from quartermaster_site.http import Request, go_to, page
 from quartermaster_site.jobs.services import Started
 
 
+def host_of(request: Request, slug: str) -> Host:
+    """The host of an address, read once together with the frame around the page. Raises NotFound."""
+    return next((host for host in shell_of(request).hosts if host.slug == slug), None) or get_host(slug)
+
+
 def host_context(request: Request, host: Host) -> dict[str, object]:
     """What every tab of a host prints."""
     return {

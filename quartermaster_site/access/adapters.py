@@ -9,10 +9,18 @@ from allauth.core import ratelimit
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.http import HttpRequest
 
+from quartermaster_site.http import client_address
+
+_NO_ADDRESS = "0.0.0.0"  # noqa: S104 - a value that is stored, no address that is listened on
+
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """The peer of the socket; a Unix socket has none."""
+        return client_address(request) or _NO_ADDRESS
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
         """Failures are counted by name alone: allauth's own key holds the host name, which a client can vary."""

@@ -26,6 +26,9 @@ class Account(models.Model):
     custom_args = models.BooleanField(default=False)
     """May write custom launch arguments, which can make a server read or write other files. Admins may anyway."""
 
+    must_change_password = models.BooleanField(default=False)
+    """The password was made by an administrator: every page leads to choosing one's own."""
+
     def __str__(self) -> str:
         return f"{self.user} ({self.get_role_display()})"
 

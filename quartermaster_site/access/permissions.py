@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 
 from quartermaster_site.access.models import Account, Role
 from quartermaster_site.errors import NotAllowed
@@ -81,12 +81,14 @@ def require(user: AbstractBaseUser | AnonymousUser, level: Level) -> None:
 
 def needs(
     level: Level,
-) -> Callable[[Callable[Concatenate[Any, P], HttpResponse]], Callable[Concatenate[Any, P], HttpResponse]]:
+) -> Callable[[Callable[Concatenate[Any, P], HttpResponseBase]], Callable[Concatenate[Any, P], HttpResponseBase]]:
     """A view decorator: `@needs(Level.OPERATE)`."""
 
-    def decorate(view: Callable[Concatenate[Any, P], HttpResponse]) -> Callable[Concatenate[Any, P], HttpResponse]:
+    def decorate(
+        view: Callable[Concatenate[Any, P], HttpResponseBase],
+    ) -> Callable[Concatenate[Any, P], HttpResponseBase]:
         @wraps(view)
-        def checked(request: Any, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        def checked(request: Any, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             require(request.user, level)
             return view(request, *args, **kwargs)
 

@@ -1,10 +1,17 @@
-"""Questions about people and about how far the installation is."""
+"""Questions about people, their sessions, what was done, and how far the installation is."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from quartermaster_site.access.models import Account, Installation, Role
+from allauth.usersessions.models import UserSession
+from django.contrib.auth import get_user_model
+from django.db.models import Q, QuerySet
+
+from quartermaster_site.access.models import Account, AuditEntry, Installation, Role
+from quartermaster_site.errors import NotFound
 
 
 def administrator_exists() -> bool:
@@ -16,3 +23,67 @@ def setup_finished_at() -> datetime | None:
     """When the wizard was finished; None while it still runs."""
     row = Installation.objects.filter(pk=1).first()
     return row.setup_finished_at if row else None
+
+
+def people() -> QuerySet[Any]:
+    """Everybody with their account, those who may still sign in first."""
+    return get_user_model().objects.select_related("account").order_by("-is_active", "username")
+
+
+def get_person(pk: int) -> Any:
+    """One person, with an account even where an older installation made none. Raises NotFound."""
+    person = get_user_model().objects.filter(pk=pk).first()
+    if person is None:
+        raise NotFound("There is no such person.")
+    Account.objects.get_or_create(user=person)
+    return people().get(pk=pk)
+
+
+def open_sessions(user: Any) -> list[UserSession]:
+    """Sessions in which a person is signed in, the last used first; those that ended are forgotten."""
+    found: list[UserSession] = UserSession.objects.purge_and_list(user)
+    return sorted(found, key=lambda session: session.last_seen_at, reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """What to show of the audit log; empty text means everything."""
+
+    actor: str = ""
+    action: str = ""
+    object: str = ""
+    host: str = ""
+    text: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def audit_entries(wanted: AuditFilter) -> QuerySet[AuditEntry]:
+    """Entries that match all parts, newest first."""
+    found = AuditEntry.objects.all()
+    if wanted.actor:
+        found = found.filter(actor__icontains=wanted.actor)
+    if wanted.action:
+        # `user` finds `user.create` too: an action is a subject and, behind a dot, what was done with it.
+        found = found.filter(Q(action=wanted.action) | Q(action__startswith=f"{wanted.action}."))
+    if wanted.object:
+        found = found.filter(object_label__icontains=wanted.object)
+    if wanted.host:
+        found = found.filter(host_slug=wanted.host)
+    if wanted.text:
+        found = found.filter(
+            Q(reason__icontains=wanted.text)
+            | Q(object_label__icontains=wanted.text)
+            | Q(address__startswith=wanted.text)
+            | Q(request_id=wanted.text)
+        )
+    if wanted.since:
+        found = found.filter(at__gte=wanted.since)
+    if wanted.until:
+        found = found.filter(at__lte=wanted.until)
+    return found
+
+
+def audit_actions() -> list[str]:
+    """Every action that was ever recorded."""
+    return list(AuditEntry.objects.order_by("action").values_list("action", flat=True).distinct())

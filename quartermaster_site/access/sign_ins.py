@@ -1,15 +1,16 @@
-"""Sign-ins and sign-outs in the audit log."""
+"""Sign-ins, sign-outs and chosen passwords in the audit log."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from allauth.account.signals import password_changed, password_set
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.dispatch import receiver
 from django.http import HttpRequest
 
 from quartermaster_site.access.audit import Actor, record
-from quartermaster_site.access.models import AuditEntry
+from quartermaster_site.access.models import Account, AuditEntry
 from quartermaster_site.http import client_address
 
 
@@ -38,3 +39,11 @@ def refused(sender: Any, credentials: dict[str, Any], request: HttpRequest | Non
     """The name as typed, cut: somebody may have typed a password there."""
     name = str(credentials.get("username") or credentials.get("email") or "")[:40]
     record(_actor(request, None, "anonymous"), "sign-in", label=name, result=AuditEntry.Result.REFUSED)
+
+
+@receiver(password_changed)
+@receiver(password_set)
+def chose_password(sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
+    """From now on it is the person's own."""
+    Account.objects.filter(user=user, must_change_password=True).update(must_change_password=False)
+    record(_actor(request, user, user.get_username()), "user.password", subject=user, reason="chosen by the person")

@@ -1,10 +1,21 @@
-"""Addresses of the account pages."""
+"""Addresses of the account pages, of users and of the audit log."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from quartermaster_site.access import views
+from quartermaster_site.access import audit_views, people_views, views
 
 app_name = "access"
-urlpatterns = [path("", views.account, name="account")]
+urlpatterns = [
+    path("account/", views.account, name="account"),
+    path("account/sessions/end/", views.session_end, name="session-end"),
+    path("access/users/", people_views.person_list, name="person-list"),
+    path("access/users/<int:pk>/", people_views.person_edit, name="person-edit"),
+    path("access/users/<int:pk>/password/", people_views.person_password, name="person-password"),
+    path(
+        "access/users/<int:pk>/sessions/<int:session>/end/", people_views.person_session_end, name="person-session-end"
+    ),
+    path("audit/", audit_views.audit_log, name="audit-log"),
+    path("audit/export/", audit_views.audit_export, name="audit-export"),
+]

@@ -1,15 +1,20 @@
-"""A person's own page: the look, and links to sign-in settings."""
+"""A person's own page: the look, sign-in settings, and where they are signed in."""
 
 from __future__ import annotations
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
+from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.models import Account
 from quartermaster_site.access.permissions import Level, needs
+from quartermaster_site.access.selectors import open_sessions
 from quartermaster_site.access.services import save_theme
+from quartermaster_site.access.sessions import end_other_sessions, end_session
+from quartermaster_site.errors import NotFound
+from quartermaster_site.figures import counted
 from quartermaster_site.http import go_to, page
 
 THEMES = Account._meta.get_field("theme").choices or ()
@@ -23,4 +28,28 @@ def account(request: HttpRequest) -> HttpResponse:
         messages.success(request, "Saved.")
         return go_to(request, reverse("access:account"))
     row = Account.objects.filter(user=request.user.pk).first()
-    return page(request, "access/account.html", {"themes": THEMES, "theme": row.theme if row else "auto"})
+    context = {
+        "themes": THEMES,
+        "theme": row.theme if row else "auto",
+        "sessions": open_sessions(request.user),
+        "current_key": request.session.session_key,
+    }
+    return page(request, "access/account.html", context)
+
+
+@require_POST
+@needs(Level.VIEW)
+def session_end(request: HttpRequest) -> HttpResponse:
+    """End one of one's own sessions, or all but this one."""
+    number, key = request.POST.get("session", ""), request.session.session_key or ""
+    if number == "others":
+        ended = end_other_sessions(user=request.user, current_key=key, actor=actor_of(request))
+        messages.success(
+            request, f"{counted(ended, 'other session')} ended." if ended else "There was no other session."
+        )
+    elif number.isdecimal() and len(number) < 18:
+        end_session(user=request.user, number=int(number), actor=actor_of(request))
+        messages.success(request, "The session is ended.")
+    else:
+        raise NotFound("There is no such session any more.")
+    return go_to(request, reverse("access:account"))

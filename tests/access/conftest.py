@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from allauth.usersessions.models import UserSession
+from django.contrib.auth import get_user_model
 
 from gpus_app.models import Backend, Host, HostSetting
 from models_app.models import Change, Component, Finding, HeaderFacts, Override, Revision, Root, Row, StoredPlan
+from quartermaster_site.access.models import Account
 from quartermaster_site.jobs.models import Job
 
 
@@ -89,7 +92,17 @@ def installation(host, root):
     )
     host.publish_path = "/srv/config.yaml"
     host.save()
-    pinned = {"rule": rule.pk, "shared": shared.pk, "variant": variant.pk, "change": change.pk}
+    person = get_user_model().objects.create_user(username="somebody")
+    Account.objects.create(user=person, role="viewer")
+    session = UserSession.objects.create(user=person, ip="10.0.0.7", session_key="k" * 32, user_agent="Firefox")
+    pinned = {
+        "rule": rule.pk,
+        "shared": shared.pk,
+        "variant": variant.pk,
+        "change": change.pk,
+        "person": person.pk,
+        "session": session.pk,
+    }
     return {
         "model": row.pk,
         "job": job.pk,

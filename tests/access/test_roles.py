@@ -53,10 +53,10 @@ READ = [
     "/router/local/",
     "/config/local/review/",
     "/config/local/revisions/",
+    "/config/local/drift/",
     "/config/local/{revision}/diff/{revision}/",
     "/config/local/{revision}/download/",
     "/jobs/",
-    "/config/local/drift/",
     "/jobs/{job}/",
     "/jobs/{job}/panel/",
     "/account/",
@@ -74,6 +74,11 @@ ASK = {
     "/hosts/local/backends/{backend}/remove/": ADMIN,
     "/config/local/{revision}/write/": OPERATOR,
     "/config/local/{revision}/rollback/": OPERATOR,
+    "/access/users/": ADMIN,
+    "/access/users/{person}/": ADMIN,
+    "/access/users/{person}/password/": ADMIN,
+    "/audit/": ADMIN,
+    "/audit/export/": ADMIN,
 }
 """Pages that ask before they change something."""
 CHANGE = {
@@ -94,16 +99,16 @@ CHANGE = {
     "/fleet-variants/local/": (EDITOR, {"name": "new"}),
     "/fleet-variants/local/all/": (EDITOR, {"version": "1", "threads": "3"}),
     "/fleet-variants/local/all/delete/": (EDITOR, {}),
-    "/models/{model}/files/read/": (OPERATOR, {}),
-    "/models/{model}/test/": (OPERATOR, {}),
-    "/models/{model}/check/": (OPERATOR, {}),
-    "/models/{model}/check/look/": (OPERATOR, {}),
-    "/models/{model}/forget/": (EDITOR, {}),
     "/hosts/local/rules/": (EDITOR, {"match": "*new*"}),
     "/hosts/local/rules/{rule}/": (EDITOR, {"version": "1", "match": "*model-3*", "threads": "3"}),
     "/hosts/local/rules/{rule}/move/": (EDITOR, {"beside": "701"}),
     "/hosts/local/rules/{rule}/delete/": (EDITOR, {"version": "1"}),
     "/hosts/local/history/{shared}/restore/": (EDITOR, {"version": "1"}),
+    "/models/{model}/files/read/": (OPERATOR, {}),
+    "/models/{model}/test/": (OPERATOR, {}),
+    "/models/{model}/check/": (OPERATOR, {}),
+    "/models/{model}/check/look/": (OPERATOR, {}),
+    "/models/{model}/forget/": (EDITOR, {}),
     "/components/{component}/pin/": (EDITOR, {"version": "0"}),
     "/issues/{finding}/acknowledge/": (OPERATOR, {}),
     "/hosts/local/scan/": (OPERATOR, {}),
@@ -113,10 +118,12 @@ CHANGE = {
     "/hosts/local/settings/gpu/": (EDITOR, {"version": "0", "minGpuVramGB": "1"}),
     "/hosts/local/settings/checks/": (EDITOR, {"version": "0"}),
     "/hosts/local/folders/add/": (ADMIN, {"path": "/more"}),
+    "/hosts/local/folders/browse/?for=folder&back=/hosts/": (ADMIN, {"for": "folder", "back": "/hosts/", "path": "/"}),
     "/hosts/local/folders/watching/": (ADMIN, {"version": "0", "pollSec": "60"}),
     "/hosts/local/folders/{root}/remove/": (ADMIN, {"confirm": "1"}),
     "/hosts/local/backends/": (ADMIN, {"kind": "llama", "path": "/opt/more/llama-server"}),
     "/hosts/local/backends/probe/": (ADMIN, {}),
+    "/hosts/local/backends/search/": (ADMIN, {}),
     "/hosts/local/backends/{backend}/": (ADMIN, {"kind": "llama", "path": "/opt/b/llama-server", "edition": "1"}),
     "/hosts/local/backends/{backend}/star/": (ADMIN, {}),
     "/hosts/local/backends/{backend}/remove/": (ADMIN, {}),
@@ -130,12 +137,18 @@ CHANGE = {
     "/config/local/unpin/": (OPERATOR, {}),
     "/config/local/look/": (OPERATOR, {}),
     "/config/local/adopt/": (OPERATOR, {"sha256": "0" * 64}),
+    "/config/local/drift/choose/": (OPERATOR, {"choice": "hand"}),
     "/router/local/": (ADMIN, {"version": "0", "url": "http://127.0.0.1:8080"}),
     "/router/local/action/": (OPERATOR, {"action": "unload", "model": "*"}),
     "/config/local/policy/": (ADMIN, {"policy": "auto"}),
     "/jobs/{job}/retry/": (OPERATOR, {}),
     "/jobs/{job}/cancel/": (OPERATOR, {}),
     "/account/": (VIEWER, {"theme": "dark"}),
+    "/account/sessions/end/": (VIEWER, {"session": "others"}),
+    "/access/users/": (ADMIN, {"username": "new", "role": "viewer"}),
+    "/access/users/{person}/": (ADMIN, {"role": "editor", "active": "on"}),
+    "/access/users/{person}/password/": (ADMIN, {}),
+    "/access/users/{person}/sessions/{session}/end/": (ADMIN, {}),
 }
 HTMX = {"HX-Request": "true", "HX-Current-URL": "http://testserver/models/"}
 
@@ -147,7 +160,6 @@ def client_of(make_user, installation):
     def client(role):
         found = Client()
         if role:
-    "/config/local/drift/choose/": (OPERATOR, {"choice": "hand"}),
             found.force_login(make_user(role))
         return found
 

@@ -9,7 +9,7 @@ import pytest
 
 from quartermaster_site.jobs.models import Job, State
 
-PATH = "/hosts/local/browse/"
+PATH = "/hosts/local/folders/browse/"
 FOLDERS = "/hosts/local/folders/"
 
 
