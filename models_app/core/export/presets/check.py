@@ -268,10 +268,11 @@ def verify(document: Document, text: str) -> list[CheckFinding]:
     findings = check_bytes(text.encode("utf-8", "surrogatepass"))
     if any(item.rule in ("LS-01", "LS-02", "LS-03") for item in findings):
         return findings
-    meant = {
-        served_id(entry.id): options_of(Pair(key, value, 0) for key, value in entry.fields.items())
-        for entry in document.entries
+    written = {
+        entry.id: options_of(Pair(key, value, 0) for key, value in entry.fields.items()) for entry in document.entries
     }
+    everywhere = written.pop(GLOBAL_SECTION, {})
+    meant = {served_id(name): {**everywhere, **given} for name, given in written.items()}
     found = {name: dict(given) for name, given in read(text).models.items()}
     different = sorted(name for name in meant.keys() | found.keys() if meant.get(name) != found.get(name))
     return [
