@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from models_app.core.catalog import ArgToken, Plan
 from models_app.core.fields import OVERRIDE_FIELDS
 from models_app.core.launch.compose import CUSTOM, GENERATED, REPLACED
-from models_app.core.launch.tokens import join_tokens
+from models_app.core.launch.tokens import POSIX, join_tokens
 from models_app.core.settings import Override, Settings
 from quartermaster_site.access.redaction import redact
 from quartermaster_site.figures import UNKNOWN, count, gib
@@ -59,9 +59,17 @@ class Comparison:
 
 
 def launch(
-    plan: Plan, override: Override, settings: Settings, *, source: str = "this model", doubtful: Iterable[str] = ()
+    plan: Plan,
+    override: Override,
+    settings: Settings,
+    *,
+    source: str = "this model",
+    doubtful: Iterable[str] = (),
+    rules: str = POSIX,
 ) -> Launch:
-    """The command of one profile. `override` is what is pinned, `doubtful` the flags that nobody knows."""
+    """The command of one profile. `override` is what is pinned, `doubtful` the flags that nobody knows; `rules` are
+    those by which its host splits commands.
+    """
     arguments = list(_arguments(plan.tokens))
     replaced = _by_knob(arguments, REPLACED)
     added = _by_knob(arguments, CUSTOM)
@@ -84,7 +92,10 @@ def launch(
             lines.append(LaunchLine(text, "", note))
     argv = [str(redact(word)) for word in plan.argv]
     return Launch(
-        tuple(lines), _summary(arguments), str(redact(join_tokens(argv))), str(redact(" \\\n  ".join(plan.lines)))
+        tuple(lines),
+        _summary(arguments),
+        str(redact(join_tokens(argv, rules))),
+        str(redact(" \\\n  ".join(plan.lines))),
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
+import sys
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
+from models_app.core.errors import LaunchError
+from models_app.core.launch.tokens import POSIX, WINDOWS, split_command
 from models_app.router.connection import Connection, RouterAway, RouterRefused
 from models_app.router.state import MAX_COMMAND_CHARACTERS, RoutedModel, RouterState, records, text, whole, words_of
 
@@ -16,6 +18,8 @@ RELOADS = False
 UNLOAD_SECONDS = 45.0
 """An unload waits until the model is down."""
 LOAD_SECONDS = 150.0
+_RULES = WINDOWS if sys.platform == "win32" else POSIX
+"""It runs on the machine that asks it."""
 _STATES = {"starting": "loading", "ready": "loaded", "stopping": "stopping"}
 
 
@@ -67,8 +71,8 @@ def _model(name: str, running: dict[str, Any] | None, window: Any) -> RoutedMode
 def _command(value: Any) -> tuple[str, ...]:
     command = text(value, MAX_COMMAND_CHARACTERS)
     try:
-        return words_of(shlex.split(command))
-    except ValueError:  # a quote that is never closed: shown as it is
+        return words_of(split_command(command, _RULES))
+    except LaunchError:  # a quote that is never closed: shown as it is
         return words_of([command])
 
 

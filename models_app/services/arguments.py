@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from gpus_app.models import Host, OsFamily
+from gpus_app.models import Host
 from models_app.core.launch.findings import port_problem
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.locks import table_of
-from models_app.core.launch.tokens import POSIX, WINDOWS
+from models_app.core.launch.tokens import rules_for
 from quartermaster_site.errors import Refused
 
 
 def rules_of(host: Host) -> str:
     """How launch texts are split on a host."""
     return rules_for(host.os_family)
-
-
-def rules_for(os_family: str) -> str:
-    return WINDOWS if os_family == OsFamily.WINDOWS else POSIX
 
 
 def check_arguments(host: Host, text: str, engine: str = "llama") -> None:

@@ -14,6 +14,7 @@ from hashlib import sha256
 
 from gpus_app.models import Host
 from models_app import convert
+from models_app.core.launch.tokens import rules_for
 from models_app.core.plans.fits import BEYOND, Fit, fits_of, tiers_of
 from models_app.core.settings import Override
 from models_app.core.state.overrides import resolve_override
@@ -137,6 +138,7 @@ class _Table:
                     budget=self.facts.budget_for(overrides[row.pk]),
                     headers=headers,
                     excesses=kept_free(self.host, row.excesses),
+                    word_rules=rules_for(self.facts.os_family),
                 ),
             )
             for row in rows

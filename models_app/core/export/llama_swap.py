@@ -45,7 +45,7 @@ def convert(document: Document, options: Options) -> Document:
     models: list[Entry | Skipped] = []
     companions: list[Companion] = []
     for item in document.models:
-        result = convert_entry(item, options) if isinstance(item, Entry) else item
+        result = convert_entry(item, options, document.word_rules) if isinstance(item, Entry) else item
         if isinstance(result, Converted):
             companions += result.companions
             models.append(result.entry)

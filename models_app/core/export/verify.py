@@ -20,7 +20,7 @@ def verify(document: Document, text: str) -> list[CheckFinding]:
         tree = load.load(text)
     except load.LoadError as error:
         return [finding("V-01", BLOCK, (), error.line, error.message)]
-    findings = validate_tree(tree, document.dialect)
+    findings = validate_tree(tree, document.dialect, document.word_rules)
     if blocks(item for item in findings if item.rule == "V-01"):
         return findings
     return [*findings, *_difference(structure(document), tree.value), *_ports(document)]

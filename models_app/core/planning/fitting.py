@@ -160,7 +160,9 @@ class Fitter:
     def _try_splits(self, ctx_tokens: int, pair: KvPair, step: Step) -> Trial:
         devices = len(self.room.device_bytes)
         if devices < 2 or self.question.tensor_split:
-            return self._judge(self.launch(ctx_tokens, pair, step, self.question.tensor_split), pair)
+            # A plan that fell back to the CPU has no devices left to share between.
+            split = self.question.tensor_split if devices > 1 else ()
+            return self._judge(self.launch(ctx_tokens, pair, step, split), pair)
         first = self._judge(self.launch(ctx_tokens, pair, step, self._even(step)), pair)
         if first.fits_devices or self._hopeless(first):
             return first

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpus_app.core.budget import Budget
 from models_app.core.catalog import Header, Placement, Row
+from models_app.core.launch.tokens import POSIX
 from models_app.core.planning.launch_plan import FITS, OVER, UNKNOWN, PlannedLaunch
 from models_app.core.planning.question import stepped
 from models_app.core.planning.reasons import unjudged
@@ -65,6 +66,7 @@ def fits_of(
     budget: Budget,
     headers: Headers = no_header,
     excesses: Sequence[Excess] = (),
+    word_rules: str = POSIX,
 ) -> dict[int, Fit]:
     """Window -> how the row does there under this budget. Never fails for what a file says."""
     own = override or Override()
@@ -72,7 +74,14 @@ def fits_of(
     if reason or header is None:
         return {tokens: Fit(tokens, UNPLANNED, reason=reason) for tokens in tiers}
     model, (base, *_) = profiled(
-        row, header, settings=settings, override=own, budget=budget, headers=headers, excesses=excesses
+        row,
+        header,
+        settings=settings,
+        override=own,
+        budget=budget,
+        headers=headers,
+        excesses=excesses,
+        word_rules=word_rules,
     )
     return {tokens: _fit(model, base, tokens) for tokens in tiers}
 

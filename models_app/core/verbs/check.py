@@ -42,14 +42,14 @@ def check_file(path: str, dialect: str, platform: str) -> list[CheckFinding]:
     """Findings of a file on disk; one that cannot be read has a single V-01."""
     from models_app.core.export.dialects import BY_SLUG
     from models_app.core.export.findings import BLOCK, finding
-    from models_app.core.launch.tokens import POSIX, WINDOWS
+    from models_app.core.launch.tokens import rules_for
 
     try:
         data = _read(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         return [finding("V-01", BLOCK, (), 0, f"the file cannot be read: {reason}")]
-    return BY_SLUG[dialect].check(data, WINDOWS if platform == "windows" else POSIX)
+    return BY_SLUG[dialect].check(data, rules_for(platform))
 
 
 def _read(path: str) -> bytes:

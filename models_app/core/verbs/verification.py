@@ -10,7 +10,7 @@ from typing import Any
 from gpus_app.core.probes.program import ProgramRun, run_program
 from models_app.core.catalog import Header, MemoryUse, Plan
 from models_app.core.errors import LaunchError, UsageError, VerifyError
-from models_app.core.launch.tokens import split_command
+from models_app.core.launch.tokens import rules_for, split_command
 from models_app.core.planning.table import model_table
 from models_app.core.planning.verify import Measured
 from models_app.core.plans.verification import QUIET, Verification, find_fit_params, verify_plan
@@ -40,7 +40,11 @@ class Verifier:
         self._named: str = options.verify
         self._variables = {**environment.variables, **QUIET}
         try:
-            self._more = [word for text in options.verify_arg or () for word in split_command(text)]
+            self._more = [
+                word
+                for text in options.verify_arg or ()
+                for word in split_command(text, rules_for(environment.platform))
+            ]
         except LaunchError as error:
             raise UsageError(f"--verify-arg: {error}") from error
 

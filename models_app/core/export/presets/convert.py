@@ -17,7 +17,8 @@ from models_app.core.export.presets.entry import keys_of
 from models_app.core.export.presets.router import models_max
 from models_app.core.export.presets.writing import Unwritable, alias_text, id_text, served_id
 from models_app.core.launch.backends import KINDS, usual_kind
-from models_app.core.launch.tokens import split_command
+from models_app.core.launch.paths import forward
+from models_app.core.launch.tokens import WINDOWS, join_tokens, split_command
 
 SERVED_CLASSES = ("llm", "embedding", "decision")
 DEFAULT_ADDRESS = ("127.0.0.1", 8080)
@@ -33,7 +34,8 @@ _INDICES = re.compile(r"\d+(?:,\d+)*\Z")
 def convert(document: Document, options: Options) -> Document:
     """Sections instead of entries: `fields` of an entry are its keys. Raises `ExportError` when it would be open."""
     keys, notes = unscoped_keys(document.top, SLUG, allow_open=options.allow_open)
-    result = _Sections(options.router_executable or _executable(document.entries))
+    rules = document.word_rules
+    result = _Sections(options.router_executable or _executable(document.entries, rules), rules)
     for item in document.models:
         if isinstance(item, Entry):
             result.add(item)
@@ -78,8 +80,9 @@ class _Target:
 class _Sections:
     """Collects sections whose names the router keeps apart."""
 
-    def __init__(self, executable: str) -> None:
+    def __init__(self, executable: str, rules: str) -> None:
         self.executable = executable
+        self.rules = rules
         self.models: list[Entry | Skipped] = []
         self.served: dict[str, str] = {}
         """Name that the router lists -> our id."""
@@ -134,12 +137,12 @@ class _Sections:
         if not entry.model_class:
             raise Unwritable("a hand-declared model; this server starts its own executable only")
         try:
-            executable, *words = split_command("\n".join(entry.command))
+            executable, *words = split_command("\n".join(entry.command), self.rules)
         except (LaunchError, ValueError) as problem:
             raise Unwritable(f"its command cannot be read: {problem}") from problem
         if executable != self.executable:
             self.others += 1
-            kind = next((kind.name for kind in KINDS if kind.name == os.path.basename(executable)), executable)
+            kind = next((kind.name for kind in KINDS if kind.name == os.path.basename(forward(executable))), executable)
             raise Unwritable(f"served by {kind}, not by this host's {SLUG}")
         return words
 
@@ -190,11 +193,11 @@ class _Sections:
         return kept, remarks
 
 
-def _executable(entries: Sequence[Entry]) -> str:
+def _executable(entries: Sequence[Entry], rules: str) -> str:
     """The program of the first chat model: the router starts all of them with its own."""
     for entry in entries:
         if entry.model_class in SERVED_CLASSES and entry.command:
-            return split_command(entry.command[0])[0]
+            return split_command(entry.command[0], rules)[0]
     return SLUG
 
 
@@ -224,6 +227,8 @@ def _start_line(document: Document, sections: _Sections, target: _Target, with_k
     environment = [DEVICE_ORDER] if sections.pins_order else []
     if with_keys:
         environment.append(f"LLAMA_ARG_API_KEY_FILE={os.path.join(target.folder, target.keys_name)}")
+    if document.word_rules == WINDOWS:
+        return " && ".join([*(f"set {item}" for item in environment), join_tokens(words, WINDOWS)])
     return shlex.join([*environment, *words])
 
 

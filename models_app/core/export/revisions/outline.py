@@ -21,7 +21,7 @@ from models_app.core.export.presets.options import option_of_flag
 from models_app.core.launch.flag_table import FlagTable, read_words
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.sd_flags import SD
-from models_app.core.launch.tokens import split_command
+from models_app.core.launch.tokens import POSIX, split_command
 
 Value = str | list[str]
 """A scalar as text, or a list of such: of lists only what came and went is told."""
@@ -79,14 +79,15 @@ def outline_from_json(data: Mapping[str, Any]) -> Outline:
     return Outline(models, data.get("top", {}))
 
 
-def outline_of(dialect: str, text: str, entries: Iterable[Mapping[str, Any]] = ()) -> Outline:
-    """The outline of a file. `entries` carry estimates (`id`, `est_vram_gib`, `est_ram_gib`) where a file has none.
+def outline_of(dialect: str, text: str, entries: Iterable[Mapping[str, Any]] = (), rules: str = POSIX) -> Outline:
+    """The outline of a file. `entries` carry estimates (`id`, `est_vram_gib`, `est_ram_gib`) where a file has none;
+    `rules` are those by which its host splits commands.
 
     Raises ExportError for a text that its router could not read either.
     """
     known = {str(item.get("id")): item for item in entries}
     try:
-        return _of_presets(text, known) if dialect == presets.SLUG else _of_yaml(text, known)
+        return _of_presets(text, known) if dialect == presets.SLUG else _of_yaml(text, known, rules)
     except (PresetSyntaxError, reading.PresetError) as error:
         raise ExportError(str(error)) from error
 
@@ -103,28 +104,29 @@ def outline_of_document(document: Document, text: str, entries: Iterable[Mapping
     """The same for a file that was rendered just now: its structure is known, so a large text need not be parsed."""
     if document.dialect == presets.SLUG:
         return outline_of(document.dialect, text, entries)
-    return _of_config(structure(document), {str(item.get("id")): item for item in entries})
+    known = {str(item.get("id")): item for item in entries}
+    return _of_config(structure(document), known, document.word_rules)
 
 
-def _of_yaml(text: str, known: Mapping[str, Mapping[str, Any]]) -> Outline:
+def _of_yaml(text: str, known: Mapping[str, Mapping[str, Any]], rules: str) -> Outline:
     config = load.load(text).value
-    return _of_config(config, known) if isinstance(config, dict) else Outline()
+    return _of_config(config, known, rules) if isinstance(config, dict) else Outline()
 
 
-def _of_config(config: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> Outline:
+def _of_config(config: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]], rules: str) -> Outline:
     given = config.get("models")
     models = {
-        name: _model(fields if isinstance(fields, Mapping) else {}, known.get(name, {}))
+        name: _model(fields if isinstance(fields, Mapping) else {}, known.get(name, {}), rules)
         for name, fields in (given.items() if isinstance(given, Mapping) else ())
     }
     return Outline(models, flattened({key: value for key, value in config.items() if key != "models"}))
 
 
-def _model(fields: Mapping[str, Any], known: Mapping[str, Any]) -> ModelOutline:
+def _model(fields: Mapping[str, Any], known: Mapping[str, Any], rules: str) -> ModelOutline:
     keys = flattened({key: value for key, value in fields.items() if key != "cmd"})
     vram, ram = (_figure(keys.pop(name, keys.pop(_OURS + name, None))) for name in ESTIMATES)
     planned_vram, planned_ram = _reported(known)
-    program, flags = taken_apart(str(fields.get("cmd") or ""))
+    program, flags = taken_apart(str(fields.get("cmd") or ""), rules)
     return ModelOutline(
         program, flags, keys, vram if vram is not None else planned_vram, ram if ram is not None else planned_ram
     )
@@ -145,13 +147,13 @@ def _figure(value: Value | None) -> float | None:
         return None
 
 
-def taken_apart(command: str) -> tuple[str, dict[str, Value]]:
+def taken_apart(command: str, rules: str = POSIX) -> tuple[str, dict[str, Value]]:
     """The program, and every flag with its value; "" for a switch, a list for a flag that comes several times.
 
     A command that cannot be split is one flag without a name, so that a change of it is still seen.
     """
     try:
-        words = split_command(command)
+        words = split_command(command, rules)
     except LaunchError:
         return "", {"": command} if command else {}
     first = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
