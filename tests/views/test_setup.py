@@ -181,7 +181,7 @@ def test_the_backends_step_looks_by_itself_and_adds_what_is_picked(
     )
     assert added["Location"] == "/setup/backends/"
     html = claimed.get("/setup/backends/").content.decode()
-    assert "Nothing else of a known name was found" in html
+    assert "No other program of a known name was found" in html
     assert "llama-server" in html
     run(django_capture_on_commit_callbacks, lambda: claimed.post("/setup/backends/", {"search": "1"}))
     assert Job.objects.filter(kind="find_programs").count() == 2
