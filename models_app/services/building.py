@@ -22,6 +22,7 @@ from models_app.core.export.findings import CheckFinding, blocks
 from models_app.core.export.llama_swap import Options
 from models_app.core.export.stamp import HEADER_LINES, body_of, sha256_of, stamped
 from models_app.core.generate import Generated, generate
+from models_app.core.launch.tokens import rules_for
 from models_app.models import Finding, Revision, Row, StoredPlan
 from models_app.pages.placement_text import engine_placement_word, placement_word
 from models_app.services.backend_probes import probe_when_due
@@ -98,6 +99,7 @@ def _generate(host: Host, rows: Sequence[Row], facts: HostFacts, planner: HostPl
         same_path=facts.same_path,
         dialect=host.publish_dialect,
         options=Options(file_name=host.publish_path),
+        word_rules=rules_for(host.os_family),
         on_row=on_row,
     )
 
