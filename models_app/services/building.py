@@ -30,6 +30,7 @@ from models_app.services.check_facts import excesses_by_path
 from models_app.services.checks import look_when_due
 from models_app.services.command_findings import command_findings
 from models_app.services.derived_findings import NOT_FROM_SCANS, note_findings
+from models_app.services.fragments import fragment_inputs, fragments_of
 from models_app.services.planning import HostFacts, HostPlanner, host_facts
 from models_app.services.revision_details import details_of, inputs_of, newest_change
 from quartermaster_site.jobs.control import ControlReporter
@@ -52,7 +53,7 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
     last_change = newest_change(host)
     facts = replace(host_facts(host), excesses=excesses_by_path(host, rows))
     planner = HostPlanner(facts, convert.header_lookup(host))
-    generated = _generate(
+    generated = planned_file(
         host, rows, facts, planner, lambda done, total, name: report.progress("Planning", done, total, current=name)
     )
     report.progress("Storing", 0, len(rows), unit="models")
@@ -66,7 +67,7 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
         StoredPlan.objects.filter(row__in=rows).delete()
         StoredPlan.objects.bulk_create(plans, batch_size=200)
         Row.objects.bulk_update(renamed, ["served_id"], batch_size=200)
-        revision, created = _store_revision(host, job, generated, _inputs(facts, rows))
+        revision, created = _store_revision(host, job, generated, _inputs(host, facts, rows))
         if created:
             details.revision = revision
             details.save()
@@ -83,7 +84,17 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
     }
 
 
-def _generate(host: Host, rows: Sequence[Row], facts: HostFacts, planner: HostPlanner, on_row: OnRow) -> Generated:
+def planned_file(
+    host: Host,
+    rows: Sequence[Row],
+    facts: HostFacts,
+    planner: HostPlanner,
+    on_row: OnRow = lambda done, total, name: None,
+    *,
+    dialect: str = "",
+) -> Generated:
+    """The file of a host as it would be now; in its own dialect, or another."""
+    dialect = dialect or host.publish_dialect
     found = sorted((convert.core_row(row) for row in rows), key=sort_key)
     findings = tuple(
         convert.core_finding(row) for row in Finding.objects.filter(host=host).exclude(kind__in=NOT_FROM_SCANS)
@@ -97,8 +108,9 @@ def _generate(host: Host, rows: Sequence[Row], facts: HostFacts, planner: HostPl
         overrides=facts.overrides,
         budget_of=facts.budget_for,
         same_path=facts.same_path,
-        dialect=host.publish_dialect,
+        dialect=dialect,
         options=Options(file_name=host.publish_path),
+        fragments=fragments_of(host, dialect),
         word_rules=rules_for(host.os_family),
         on_row=on_row,
     )
@@ -176,7 +188,7 @@ def _finding(finding: CheckFinding) -> dict[str, Any]:
     return {**asdict(finding), "line": line}
 
 
-def _inputs(facts: HostFacts, rows: Sequence[Row]) -> dict[str, str]:
+def _inputs(host: Host, facts: HostFacts, rows: Sequence[Row]) -> dict[str, str]:
     """Digests of what went in, so that two revisions can say what made them differ."""
     files = [
         [row.path, row.size_bytes, row.mtime_ns, row.model_class] for row in sorted(rows, key=lambda row: row.path)
@@ -187,6 +199,7 @@ def _inputs(facts: HostFacts, rows: Sequence[Row]) -> dict[str, str]:
         "budget": _digest(repr(facts.budget)),
         "checks": _digest(repr(sorted(facts.excesses.items()))),
         "overrides": _digest([repr(override) for override in facts.overrides]),
+        "fragments": _digest(fragment_inputs(host)),
         "version": product_version(),
     }
 
