@@ -11,6 +11,7 @@ from gpus_app.models import Host
 from gpus_app.selectors import section
 from models_app import convert
 from models_app.core.discovery.roots import path_key
+from models_app.core.export.dialects import BY_SLUG
 from models_app.core.fields import PATCH_FIELDS
 from models_app.core.settings import AppSettings, Override
 from models_app.core.settings_files.archive import zip_of
@@ -23,7 +24,6 @@ from models_app.core.state.overrides import resolve_index
 from models_app.core.state.sidecar import FILE_NAME, Sidecar, sidecar_from_mapping
 from models_app.models import Override as StoredOverride
 from models_app.models import Row
-from models_app.pages.config_page import FILE_NAMES
 from models_app.selectors.fleet import latest_candidate
 from models_app.services.drift import storable_text
 from quartermaster_site.access.redaction import mask, redact
@@ -147,7 +147,7 @@ def export_texts(host: Host, *, with_secrets: bool = False) -> dict[str, str]:
     texts: dict[str, str] = {}
     if revision is not None:
         text = revision.text if with_secrets else storable_text(host, revision.text)
-        texts[FILE_NAMES.get(revision.dialect, "config.yaml")] = text
+        texts[BY_SLUG[revision.dialect].file_name] = text
     return texts | {
         GENERATE_FILE_NAME: generate_text(shown.generate, about),
         FILE_NAME: sidecar_text(shown.sidecar, about),

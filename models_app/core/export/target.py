@@ -59,13 +59,14 @@ def write_target(path: str, text: str) -> Written:
     return Written(str(target), changed=True, replaced_foreign=foreign)
 
 
-def write_companion(path: str, text: str) -> None:
+def write_companion(path: str, content: str | bytes) -> None:
     """A file beside the config; its folder is made when it is missing. Raises `ExportError`."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         target = Path(os.path.realpath(path))
-        if not target.is_file() or target.read_bytes() != text.encode("utf-8"):
-            replace_file(target, text.encode("utf-8"))
+        os.makedirs(target.parent, mode=0o700, exist_ok=True)
+        if not target.is_file() or target.read_bytes() != data:
+            replace_file(target, data)
     except (OSError, ValueError) as error:
         raise ExportError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
