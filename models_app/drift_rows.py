@@ -10,6 +10,14 @@ from models_app.core.export.drift import Case
 
 KEEP_VERSIONS = 20
 """Texts of others that are kept for each host."""
+WORDS = {
+    Case.EDITED: "was edited by hand",
+    Case.REPLACED: "was replaced by something that Quartermaster did not write",
+    Case.REMOVED: "was removed",
+    Case.UNREADABLE: "cannot be read",
+    Case.RESTORED: "is an older text of Quartermaster, put back by somebody",
+}
+"""Case -> what became of the file."""
 
 
 class DiskVersion(models.Model):

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,6 +40,20 @@ class Drift(TargetRefused):
     """The file was changed since we wrote it."""
 
     advice = _REPLACE
+
+
+class FilesGone(TargetRefused):
+    """Files that the text names are not there."""
+
+    advice = "Scan again: the next text leaves out what is gone."
+
+
+def require_files(paths: Iterable[str]) -> None:
+    """V-07, at the last moment: whatever the text starts must be there. Raises FilesGone."""
+    gone = [path for path in paths if not os.path.exists(path)]
+    if gone:
+        more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""
+        raise FilesGone(f"Not there any more: {', '.join(gone[:3])}{more}.")
 
 
 @dataclass(frozen=True, slots=True)

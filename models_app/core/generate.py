@@ -21,7 +21,7 @@ from models_app.core.export.build import Declared, build_document
 from models_app.core.export.dialects import BY_SLUG, DEFAULT_DIALECT
 from models_app.core.export.document import Document, Entry, Skipped
 from models_app.core.export.entry import PlannedModel, plan_warnings
-from models_app.core.export.findings import CheckFinding
+from models_app.core.export.findings import CheckFinding, unstable
 from models_app.core.export.fragments import NO_FRAGMENTS, Fragments, with_fragments
 from models_app.core.export.llama_swap import Options
 from models_app.core.export.macros import neutral
@@ -115,7 +115,7 @@ def generate(
         text=text,
         document=document,
         report=_report(document, planned, inventory.findings),
-        findings=tuple(router.verify(document, text)),
+        findings=(*router.verify(document, text), *unstable(text, router.render(document))),
         plans=tuple(plan for item in planned for plan in item.plans),
     )
 

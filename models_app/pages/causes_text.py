@@ -129,3 +129,10 @@ def _value(key: str, value: Any) -> str:
     field = _MODEL.get(key)
     text = str(redact(control_text(field, value) if field else str(value))) or AUTOMATIC
     return text if len(text) <= 80 else f"{text[:78]} …"
+
+
+def untouched_models(comparison: Comparison) -> list[str]:
+    """Changed models for whose own change no reason is known."""
+    causes = ModelCauses(comparison)
+    changed = (model for model in comparison.difference.models if model.kind in ("changed", "renamed"))
+    return [model.id for model in changed if not causes.of(model)]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.urls import reverse
 
 from gpus_app.models import Dialect, Host
 from models_app.core.export.dialects import DIALECTS
+from models_app.core.export.findings import CheckFinding
 from models_app.models import Revision
 from quartermaster_site.figures import counted, size
 
@@ -68,10 +69,12 @@ class ConfigView:
     write_held: str
 
 
-def config_view(host: Host, revision: Revision | None) -> ConfigView:
+def config_view(host: Host, revision: Revision | None, found: Sequence[CheckFinding] = ()) -> ConfigView:
+    """`found` is what the host says against writing it now, beside the findings of the text itself."""
     if revision is None:
         return ConfigView("", "Nothing to write yet", "", (), 0, False, "", 0, (), (), "config.yaml", False, "")
-    findings = tuple(_finding(item) for item in revision.findings if isinstance(item, dict))
+    stored = [item for item in revision.findings if isinstance(item, dict)]
+    findings = tuple(_finding(item) for item in (*(asdict(item) for item in found), *stored))
     tone, headline = _verdict(revision, findings)
     marked = {item.line: item.tone or "note" for item in findings if item.line}
     lines = revision.text.splitlines()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gpus_app.models import Host
+from models_app.core.export.findings import BLOCK, CheckFinding
 from models_app.core.export.revisions.mass_change import MassChange
 from models_app.models import Publishing, Revision
 from models_app.pages.config_page import ConfigView
@@ -13,6 +15,7 @@ from models_app.selectors.comparing import Comparison
 from models_app.services.publishing import may_approve
 from quartermaster_site.access.permissions import Level, may
 from quartermaster_site.figures import counted
+from quartermaster_site.jobs.models import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +37,21 @@ class ReviewSide:
 
 
 def review_side(
-    *, host: Host, comparison: Comparison, config: ConfigView, publishing: Publishing, user: Any
+    *,
+    host: Host,
+    comparison: Comparison,
+    config: ConfigView,
+    publishing: Publishing,
+    user: Any,
+    found: Sequence[CheckFinding] = (),
 ) -> ReviewSide:
+    """`found` is what the host says against writing it now."""
     revision, live, mass = comparison.after, comparison.before, comparison.mass
     same = live is not None and live.body_sha256 == revision.body_sha256
     pinned = publishing.pinned.number if publishing.pinned and publishing.pinned_id != revision.pk else 0
     action, held = _action(host, revision, live, publishing, user, holds=mass.holds)
+    if action and (blocked := _blocked(found)):
+        action, held = "", blocked
     tone, headline = _verdict(revision, config, same=same, holds=mass.holds)
     return ReviewSide(
         tone=tone,
@@ -54,6 +66,19 @@ def review_side(
         pinned=pinned,
         may_send_back=revision.state == Revision.State.AWAITING and may(user, Level.OPERATE),
     )
+
+
+def _blocked(found: Sequence[CheckFinding]) -> str:
+    """What has to be settled first; a file of others is asked about with the write itself."""
+    first = next((item for item in found if item.severity == BLOCK and item.rule != "V-13"), None)
+    return f"{first.rule}: {first.message}." if first else ""
+
+
+def foreign_text(refused: Job | None, found: Sequence[CheckFinding]) -> str:
+    """Why a person has to say that the file there may be replaced; "" where nobody has to."""
+    if refused is not None:
+        return refused.error
+    return next((f"{item.message}." for item in found if item.rule == "V-13"), "")
 
 
 def _on_top_of(revision: Revision, live: Revision | None) -> str:

@@ -18,11 +18,11 @@ from django.utils import timezone
 from gpus_app.models import Host
 from gpus_app.selectors import hosts
 from models_app.core.export.drift import Case
+from models_app.drift_rows import WORDS
 from models_app.models import Finding, Publishing, Revision, Root, Router, Row, TargetWatch
 from models_app.pages.drift_page import BY_HAND, STRIP_WORDS
 from models_app.router_rows import STALE_AFTER
 from models_app.selectors.details import ACKNOWLEDGED
-from models_app.services.drift import WORDS
 from quartermaster_site.access.models import Account
 from quartermaster_site.access.permissions import Level, may
 from quartermaster_site.figures import age

@@ -94,6 +94,12 @@ def _outline(revision: Revision, details: Mapping[int, RevisionDetails]) -> Outl
         return Outline()
 
 
+def outline_of_revision(revision: Revision) -> Outline:
+    """What the text boils down to, as it was kept with it or else from the text."""
+    details = RevisionDetails.objects.filter(revision=revision).first()
+    return _outline(revision, {revision.pk: details} if details else {})
+
+
 def _inputs(details: RevisionDetails | None) -> Inputs:
     return inputs_from_json(details.inputs) if details and details.inputs else Inputs()
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from gpus_app.models import Host
 from models_app.core.export.drift import Case, Found, case_of
 from models_app.core.export.key_blocks import without_keys
-from models_app.drift_rows import KEEP_VERSIONS
+from models_app.drift_rows import KEEP_VERSIONS, WORDS
 from models_app.models import DiskVersion, Finding, TargetWatch
 from models_app.selectors.comparing import watch_of
 from models_app.services.derived_findings import DRIFT
@@ -27,13 +27,6 @@ from quartermaster_site.jobs import untrusted
 GRACE = timedelta(seconds=5)
 """A file that is renamed over may be away for a moment: that is no removal."""
 MAX_TEXT = 16 << 20
-WORDS = {
-    Case.EDITED: "was edited by hand",
-    Case.REPLACED: "was replaced by something that Quartermaster did not write",
-    Case.REMOVED: "was removed",
-    Case.UNREADABLE: "cannot be read",
-    Case.RESTORED: "is an older text of Quartermaster, put back by somebody",
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -11,9 +12,13 @@ from django.utils import timezone
 
 from gpus_app.models import Host
 from gpus_app.services import request_plan
+from models_app.core.export.dialects import BY_SLUG
+from models_app.core.export.findings import BLOCK
 from models_app.core.export.stamp import HEADER_LINES, sha256_of, stamped
+from models_app.core.launch.tokens import rules_for
 from models_app.models import Publishing, Revision
 from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of
+from models_app.selectors.host_findings import blocking_findings
 from models_app.services.revision_details import copy_details
 from models_app.services.writing import NO_PIN, checked_message, queue_write, require_writable, start_write
 from quartermaster_site.access.audit import Actor, record
@@ -21,6 +26,7 @@ from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import Refused, SiteError, Unavailable
 from quartermaster_site.jobs.models import UNFINISHED, Job
 from quartermaster_site.jobs.services import Started
+from quartermaster_site.version import product_version
 
 REST = timedelta(seconds=10)
 """Between two texts that are written by themselves: quick saves end up in one."""
@@ -137,16 +143,19 @@ def _copy(host: Host, old: Revision, live: Revision | None, actor: Actor) -> Rev
     number = (Revision.objects.filter(host=host).aggregate(last=Max("number"))["last"] or 0) + 1
     lines = old.text.splitlines(keepends=True)
     text = stamped("".join(lines[:HEADER_LINES] + lines[HEADER_LINES + 1 :]), host=host.slug, revision=number)
+    findings = _findings_today(host, old, text)
     fresh = Revision.objects.create(
         host=host,
         number=number,
         origin=Revision.Origin.ROLLBACK,
-        state=Revision.State.VALIDATED,
+        state=Revision.State.BLOCKED
+        if any(item["severity"] == BLOCK for item in findings)
+        else Revision.State.VALIDATED,
         dialect=old.dialect,
         text=text,
         body_sha256=old.body_sha256,
         sha256=sha256_of(text),
-        findings=old.findings,
+        findings=findings,
         summary=old.summary,
         inputs=old.inputs,
         parent=live,
@@ -155,6 +164,14 @@ def _copy(host: Host, old: Revision, live: Revision | None, actor: Actor) -> Rev
     )
     copy_details(old, fresh)
     return fresh
+
+
+def _findings_today(host: Host, old: Revision, text: str) -> list[dict[str, Any]]:
+    """What the rules say of an old text: asked again only where it was checked by another version."""
+    if old.inputs.get("version") == product_version():
+        found: list[dict[str, Any]] = old.findings
+        return found
+    return [asdict(item) for item in BY_SLUG[old.dialect].check(text.encode(), rules_for(host.os_family))]
 
 
 def write_if_due(host: Host) -> Started | None:
@@ -198,6 +215,9 @@ def _why_not(host: Host, revision: Revision, live: Revision | None) -> str:
     worst = sum(item.get("severity") != "note" for item in revision.findings if isinstance(item, dict))
     if worst:
         return f"Revision {revision.number} has {worst} finding(s) that a person should look at."
+    blocking = next(iter(blocking_findings(host, revision)), None)
+    if blocking is not None:
+        return f"{blocking.rule}: {blocking.message}."
     mass = mass_change_of(live, revision)
     if mass.drops_many:
         return f"Revision {revision.number} would drop {mass.dropped} of {mass.live} models."

@@ -10,6 +10,7 @@ from django.utils import timezone
 from gpus_app.models import Host
 from models_app.models import Publishing, Revision
 from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of
+from models_app.selectors.host_findings import blocking_findings, files_to_check
 from models_app.services.drift import forget_question, note_ours, require_undrifted
 from models_app.services.routers import reload_inputs
 from quartermaster_site.access.audit import Actor, record
@@ -50,7 +51,15 @@ def start_write(
         if publishing.policy == Publishing.Policy.APPROVAL and revision.sha256 != host.written_sha256:
             _approve(revision, actor)
         _require_confirmed(host, revision, typed_slug, actor)
+        _require_host_agrees(host, revision)
         return queue_write(host=host, revision=revision, replace=replace, message=message, actor=actor)
+
+
+def _require_host_agrees(host: Host, revision: Revision) -> None:
+    """The rules that need the host. Whether a file of others lies there now (V-13) only the host can say."""
+    first = next((item for item in blocking_findings(host, revision) if item.rule != "V-13"), None)
+    if first is not None:
+        raise Refused(f"{first.rule}: {first.message}.")
 
 
 def checked_message(text: str) -> str:
@@ -124,6 +133,8 @@ def queue_write(
         "expected_sha256": host.written_sha256 if expected_sha256 is None else expected_sha256,
         "adopt": replace,
     }
+    if expected_sha256 is None:
+        inputs["must_exist"] = files_to_check(host, revision)
     if router := reload_inputs(host):
         inputs["router"] = router
     subject = ("revision", str(revision.pk), f"revision {revision.number}")

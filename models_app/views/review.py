@@ -13,12 +13,14 @@ from gpus_app.models import Host
 from gpus_app.selectors import get_host
 from models_app import selectors, services
 from models_app.models import Revision
+from models_app.pages.causes_text import untouched_models
 from models_app.pages.config_page import config_view
 from models_app.pages.diff_text import text_view
 from models_app.pages.difference import difference_view
-from models_app.pages.review_page import review_side
+from models_app.pages.review_page import foreign_text, review_side
 from models_app.pages.shell import remember_host
 from models_app.selectors.comparing import Comparison, compare_revisions, live_revision, publishing_of
+from models_app.selectors.host_findings import host_findings
 from models_app.services.publishing import send_back, submit
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
@@ -104,13 +106,19 @@ def _review(
     }
     if revision is not None:
         comparison = compare_revisions(live_revision(host), revision)
-        config = config_view(host, revision)
+        found = host_findings(host, revision, comparison, untouched=untouched_models(comparison))
+        config = config_view(host, revision, found)
         context |= difference_context(request, comparison) | {
             "config": config,
             "side": review_side(
-                host=host, comparison=comparison, config=config, publishing=publishing, user=request.user
+                host=host,
+                comparison=comparison,
+                config=config,
+                publishing=publishing,
+                user=request.user,
+                found=found,
             ),
-            "foreign": selectors.refused_write(host),
+            "foreign": foreign_text(selectors.refused_write(host), found),
             "authors": ", ".join(sorted({change.actor for change in comparison.changes})),
         }
     return page(request, "config/config_review.html", context, status=status)

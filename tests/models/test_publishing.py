@@ -138,6 +138,17 @@ def test_a_rollback_is_a_new_revision_with_the_old_body_and_pins_the_host(target
     assert list(AuditEntry.objects.filter(action__in=["config.rollback", "config.unpin"])) != []
 
 
+def test_an_old_text_is_judged_by_the_rules_of_today(target, new_text, do, actor):
+    first = newest()
+    do(start_write, revision=first, actor=actor)
+    do(start_write, revision=new_text(5), actor=actor)
+    twice = first.text.replace("models:\n", 'models:\n  "x":\n    cmd: a ${PORT}\n  "x":\n    cmd: b ${PORT}\n', 1)
+    Revision.objects.filter(pk=first.pk).update(text=twice, inputs={"version": "0.0.1"}, body_sha256="other")
+    first.refresh_from_db()
+    with pytest.raises(Refused, match="findings that block"):
+        roll_back(revision=first, actor=actor)
+
+
 def test_writing_another_text_lifts_the_pin_once_it_is_there(target, new_text, do, actor, host):
     first = newest()
     do(start_write, revision=first, actor=actor)

@@ -6,7 +6,7 @@ import pytest
 
 from gpus_app.selectors import ram_limit_gib
 from models_app import convert
-from models_app.models import Revision
+from models_app.models import Revision, Root, Row
 from models_app.services import start_write
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
@@ -108,3 +108,31 @@ def test_the_text_names_the_memory_that_planning_uses(host):
     host.ram_total_bytes, host.ram_available_bytes = 24 << 30, 23 << 30
     host.save()
     assert convert.core_settings(host).max_ram_gb == ram_limit_gib(host)
+
+
+def test_a_file_that_is_known_to_be_gone_stops_it(target, write):
+    row = Row.objects.get(file_name="beta-2b-Q4_0.gguf")
+    Row.objects.filter(pk=row.pk).update(state=Row.State.MISSING)
+    with pytest.raises(Refused, match=r"V-07: .*beta-2b-Q4_0.gguf is not there"):
+        write()
+
+
+def test_the_host_looks_for_the_files_at_the_last_moment(target, write, folder):
+    (folder / "beta-2b-Q4_0.gguf").unlink()
+    job = write()
+    assert (job.state, job.error_kind) == (State.FAILED, "FilesGone")
+    assert "beta-2b-Q4_0.gguf" in job.error
+    assert not target.exists()
+
+
+def test_files_of_a_folder_that_is_away_are_confirmed_with_the_slug(target, write, folder):
+    folder.rename(folder.with_name("unplugged"))
+    Root.objects.update(state=Root.State.MISSING)
+    assert write(typed_slug="local").state == State.SUCCEEDED
+
+
+def test_a_target_that_cannot_be_one(target, write, host, folder):
+    host.publish_path = str(folder)
+    host.save()
+    with pytest.raises(Refused, match="V-12"):
+        write()

@@ -38,3 +38,10 @@ def _shown(text: str) -> str:
 def blocks(findings: Iterable[CheckFinding]) -> bool:
     """Is there one that forbids using the file?"""
     return any(item.severity == BLOCK for item in findings)
+
+
+def unstable(text: str, again: str) -> tuple[CheckFinding, ...]:
+    """V-22: the same document rendered twice must give the same bytes."""
+    if text == again:
+        return ()
+    return (finding("V-22", BLOCK, (), 0, "rendering twice gave two texts: this is a bug of Quartermaster"),)

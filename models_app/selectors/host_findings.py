@@ -1,0 +1,108 @@
+"""What a host speaks against writing a text now: asked when a text is reviewed, and again before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import chain
+
+from django.utils import timezone
+
+from gpus_app.models import Dialect, Host
+from models_app.core.export.drift import Case
+from models_app.core.export.findings import BLOCK, WARN, CheckFinding, finding
+from models_app.core.export.host_rules import (
+    MOST_NAMED,
+    TargetFacts,
+    file_findings,
+    files_of,
+    note_findings,
+    stale_findings,
+    target_findings,
+    version_findings,
+)
+from models_app.core.export.revisions.outline import Outline
+from models_app.drift_rows import WORDS
+from models_app.models import Component, Finding, FolderWatch, Revision, Root, Row
+from models_app.selectors.comparing import Comparison, outline_of_revision, unread_roots, watch_of
+
+UNKNOWN_FLAG = "flag-unknown"
+
+
+def host_findings(
+    host: Host, revision: Revision, comparison: Comparison | None = None, *, untouched: Sequence[str] = ()
+) -> list[CheckFinding]:
+    """Findings of V-07, V-09, V-12 to V-14, V-17, V-19 and, with a comparison, V-21, the worst first.
+
+    `untouched` are changed models for whose change no reason is known.
+    """
+    outline = outline_of_revision(revision)
+    found = chain(
+        target_findings(target_facts(host)),
+        file_findings(files_of(outline, windows=host.os_family == "windows"), gone_files(host)),
+        stale_findings(_age_minutes(host)),
+        _refused_flags(host, outline),
+        note_findings(revision.text),
+        _of_version(comparison, untouched),
+    )
+    order = ("block", "slug", "confirm", "warn", "note")
+    return sorted(found, key=lambda item: (order.index(item.severity), item.rule))
+
+
+def blocking_findings(host: Host, revision: Revision) -> list[CheckFinding]:
+    """Those that forbid the write."""
+    return [item for item in host_findings(host, revision) if item.severity == BLOCK]
+
+
+def target_facts(host: Host) -> TargetFacts:
+    """The target of a host and what lies around it. The same machine is where the same worker answers."""
+    watch = watch_of(host)
+    others = [
+        other
+        for other in Host.objects.exclude(pk=host.pk).exclude(publish_path="")
+        if host.worker_id and other.worker_id == host.worker_id
+    ]
+    hands_out = [other.name for other in others if other.publish_dialect != Dialect.LLAMA_SERVER]
+    return TargetFacts(
+        path=host.publish_path,
+        roots=list(Root.objects.filter(host=host).values_list("path", flat=True)),
+        same_path=[other.name for other in others if other.publish_path == host.publish_path],
+        same_ports=hands_out if host.publish_dialect != Dialect.LLAMA_SERVER else (),
+        is_foreign=bool(watch.sha256) and not watch.has_header and not host.written_sha256,
+        drift=WORDS[Case(watch.case)] if watch.has_drifted else "",
+    )
+
+
+def gone_files(host: Host) -> set[str]:
+    """Paths that were there and that the last complete scan did not find."""
+    rows = Row.objects.filter(host=host, state=Row.State.MISSING).values_list("path", flat=True)
+    parts = Component.objects.filter(host=host, away_since__isnull=False).values_list("path", flat=True)
+    return {*rows, *parts}
+
+
+def files_to_check(host: Host, revision: Revision) -> list[str]:
+    """Files that must be there when the host writes. What lies in a folder that is away was confirmed with V-18."""
+    away = [f"{root.rstrip('/')}/" for root in unread_roots(host)]
+    files = files_of(outline_of_revision(revision), windows=host.os_family == "windows")
+    return sorted(path for path in files if not path.startswith(tuple(away)))
+
+
+def _age_minutes(host: Host) -> int | None:
+    looks = [FolderWatch.objects.filter(host=host).values_list("looked_at", flat=True).first()]
+    looks += list(Root.objects.filter(host=host).values_list("last_scan_at", flat=True))
+    times: list[datetime] = [moment for moment in looks if moment is not None]
+    return int((timezone.now() - max(times)).total_seconds() // 60) if times else None
+
+
+def _refused_flags(host: Host, outline: Outline) -> list[CheckFinding]:
+    """V-09: models of this text whose executable does not know one of their flags, as planning found."""
+    served = {model.path: name for name, model in outline.models.items()}
+    rows = Finding.objects.filter(host=host, kind=UNKNOWN_FLAG).order_by("path")[: MOST_NAMED + 1]
+    return [finding("V-09", WARN, ("models", served[row.path]), 0, row.text) for row in rows if row.path in served]
+
+
+def _of_version(comparison: Comparison | None, untouched: Sequence[str]) -> Sequence[CheckFinding]:
+    if comparison is None:
+        return ()
+    change = next((cause for cause in comparison.causes.host if cause.kind == "version"), None)
+    return list(version_findings(change.before, change.after, untouched)) if change else ()
