@@ -33,6 +33,10 @@ class Serving:
     presets: Path
     port: int
     started: bool = False
+    most: int = 0
+    """How many models at a time the running router was started for."""
+    _seen_ns: int = 0
+    """Time of the file when its number was last read."""
 
     @property
     def address(self) -> str:
@@ -43,6 +47,26 @@ class Serving:
         if self.started or not self.presets.is_file():
             return None
         self.started = True
+        return self._start()
+
+    def follow(self, child: Child) -> Child | None:
+        """Another process in the place of `child` where the file names another number of models by now, else None.
+
+        A router takes that number only at its start, and one that is too large would fill the memory twice.
+        """
+        try:
+            changed_ns = self.presets.stat().st_mtime_ns
+            if changed_ns == self._seen_ns or models_max(self.presets) == self.most:
+                self._seen_ns = changed_ns
+                return None
+        except OSError:  # a file that is gone for a moment changes nothing
+            return None
+        processes.stop_all([child])
+        return self._start()
+
+    def _start(self) -> Child:
+        self._seen_ns = self.presets.stat().st_mtime_ns
+        self.most = models_max(self.presets)
         return processes.start(
             NAME,
             self.command(),
@@ -54,8 +78,7 @@ class Serving:
 
     def command(self) -> list[str]:
         """Every further flag would override all sections of the file."""
-        most = str(models_max(self.presets))
-        words = [self.server, "--models-preset", str(self.presets), "--models-max", most]
+        words = [self.server, "--models-preset", str(self.presets), "--models-max", str(self.most)]
         return [*words, "--host", ADDRESS, "--port", str(self.port), "--cors-origins", "localhost"]
 
 
@@ -68,10 +91,7 @@ def checked_port(port: int) -> None:
 
 
 def models_max(presets: Path) -> int:
-    """How many models fit at a time, as the file's start line says; 1 where it says nothing.
-
-    The number is that of the file at the start: a router takes another one only when it is started again.
-    """
+    """How many models fit at a time, as the file's start line says; 1 where it says nothing."""
     with presets.open("rb") as stream:
         head = stream.read(_HEAD_BYTES).decode("utf-8", "replace")
     line = next((line for line in head.splitlines() if line.startswith(_RUN)), "")

@@ -230,11 +230,22 @@ def _end(code: int) -> str:
     return f"ended with code {code}"
 
 
+def _follow(children: list[Child], router: Serving | None) -> None:
+    """Start the router again where its file asks for another number of models at a time."""
+    child = next((child for child in children if child.name == serving.NAME), None)
+    if router is None or child is None or not child.is_running or _stopping.is_set():
+        return
+    if (renewed := router.follow(child)) is not None:
+        children[children.index(child)] = renewed
+        _say(f"the router was started again, for {router.most} models at a time")
+
+
 def _watch(children: list[Child], router: Serving | None = None) -> NoReturn:
     while True:
         if router is not None and (started := router.start_if_ready()) is not None:
             children.append(started)
             _say(f"the router runs at {router.address}/; its log is {started.log}")
+        _follow(children, router)
         for child in list(children):
             if not child.is_running and not _stopping.is_set() and not _revive(child):
                 _say(f"the {child.name} process keeps dying.")

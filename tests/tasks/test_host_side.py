@@ -19,7 +19,8 @@ class NoDjango:
             raise ImportError(f"{name} is not here")
 
 sys.meta_path.insert(0, NoDjango())
-import gpus_app.host_tasks, models_app.host_tasks, models_app.program_search, models_app.target_look, quartermaster_site.jobs.host_tasks
+import gpus_app.host_tasks, models_app.host_tasks, models_app.program_search, models_app.target_look
+import quartermaster_site.jobs.host_tasks
 from quartermaster_site.celery import app
 app.loader.import_default_modules()
 print("\\n".join(sorted(name for name in app.tasks if not name.startswith("celery."))))

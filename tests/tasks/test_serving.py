@@ -179,6 +179,31 @@ def test_the_number_of_models_is_that_of_the_file(tmp_path):
         assert serving.models_max(presets) == most
 
 
+def test_another_number_of_models_starts_the_router_again(tmp_path, programs, monkeypatch):
+    monkeypatch.setenv("QM_DATA_DIR", str(tmp_path / "data"))
+    presets, head = tmp_path / "models.ini", "; RUN: llama-server --models-max "
+    presets.write_text(f"{head}2\n[a]\n")
+    router = serving.Serving(str(programs / "llama-server"), presets, free_port())
+    child = router.start_if_ready()
+    try:
+        assert router.follow(child) is None
+        presets.write_text(f"{head}2\n[a]\n[b]\n")
+        os.utime(presets, ns=(1, 1))
+        assert router.follow(child) is None, "another text with the same number is the router's own affair"
+        presets.unlink()
+        assert router.follow(child) is None
+        presets.write_text(f"{head}3\n[a]\n")
+        os.utime(presets, ns=(2, 2))
+        renewed = router.follow(child)
+        assert renewed is not None
+        assert not child.is_running
+        child = renewed
+        wait_for(lambda: answers(router.port), 20)
+        assert get(f"{router.address}/models")["max_instances"] == 3
+    finally:
+        processes.stop_all([child])
+
+
 def test_a_router_that_keeps_dying_leaves_the_rest(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(up, "_RESTART_PAUSE_SECONDS", 0.0)
     options = {"environment": {}, "folder": tmp_path, "log_folder": tmp_path}
