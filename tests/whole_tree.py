@@ -38,7 +38,7 @@ class Tree:
         kv = [["general.architecture", "string", architecture]]
         for key, value in facts.items():
             full = key.replace("__", ".") if "__" in key else f"{architecture}.{key}"
-            kv.append([full, "string" if isinstance(value, str) else "u32", value])
+            kv.append([full, {str: "string", bool: "bool"}.get(type(value), "u32"), value])
         listed = [{"name": tensor, "shape": shape, "type": F16} for tensor, shape in (tensors or {}).items()]
         head = header_bytes({"kv": kv, "tensors": listed})
         data = sum(-(-(tensor_bytes(F16, shape) or 0) // 32) * 32 for shape in (tensors or {}).values())

@@ -42,7 +42,7 @@ def no_budget(override: Override, model_class: str) -> Budget | None:
     return None
 
 
-FILE_FINDINGS = frozenset({"unsafe-name", "file-unreadable", "shards-missing"})
+FILE_FINDINGS = frozenset({"unsafe-name", "file-unreadable", "shards-missing", "package-incomplete"})
 """Kinds of findings that cost a model: the file is no row, so only the finding can say why."""
 
 

@@ -447,9 +447,17 @@ class TestAudioPackages:
         assert inventory.rows == ()
         assert "no complete quant" in inventory.findings[0].text
 
+    def test_a_song_model_has_its_decoder_with_it(self, tree: Tree) -> None:
+        tree.put("y/yue2-3b-q8_0.gguf", Header(audio_family="yue2"), 30)
+        tree.put("y/yue2-vae-f16.gguf", Header(), 5)
+        (row,) = tree.found().rows
+        assert [tree.shown(part.path) for part in row.shards] == ["y/yue2-3b-q8_0.gguf", "y/yue2-vae-f16.gguf"]
+        assert (row.id, row.base_id, row.size_bytes) == ("yue2-3b-q8_0", "yue2-3b", 35)
+
     def test_a_song_model_without_its_decoder_is_a_finding(self, tree: Tree) -> None:
-        tree.put("y/yue2-3b-q8_0.gguf", Header(audio_family="yue2"))
+        path = tree.put("y/yue2-3b-q8_0.gguf", Header(audio_family="yue2"))
         inventory = tree.found()
+        assert inventory.findings[0].path == str(path)
         assert [row.model_class for row in inventory.rows] == ["audiocpp"]
         assert "needs its companion" in inventory.findings[0].text
 

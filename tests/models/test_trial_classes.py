@@ -13,9 +13,8 @@ from models_app.models import Override, Root, Row
 from models_app.services import trials
 from models_app.trial import launch, questions
 from quartermaster_site.jobs.models import Job
+from tests import class_tree
 from tests.engine_stand_in import ENGINES
-from tests.whole_tree import T5_SIGNAL, Tree
-from tests.zoo import zoo
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPECTED = {
@@ -33,40 +32,22 @@ EXPECTED = {
     "parakeet-tdt-0.6b-f16": "a transcript of one second",
     "echo-tts-q8_0": "speech of 16 bytes",
     "qwen3-asr-q8_0": "a transcript of one second",
+    "ace-step-q8_0": "music of",
     "yue2-3b-q8_0": "music of",
+    "htdemucs-q8_0": "a result of",
+    "sheetsage2-q8_0": "a result of",
 }
 
 
 @pytest.fixture
 def models(host, tmp_path, actor, django_capture_on_commit_callbacks):
     """A model of every class, scanned and planned, with a stand-in registered for every engine."""
-    tree = Tree(tmp_path / "models")
-    for name in ("qwen3-0.6b-q8_0", "lfm2-1.2b-q8_0", "nomic-embed-text-v1.5-f16"):
-        zoo.write_model(name, str(tmp_path / "models"))
-    tree.chat("decider-Q8_0.gguf", "qwen3", decision__type="kev", qwen3__decision__type="kev")
-    tree.hugging_face("Qwen/Qwen3-4B-Instruct")
-    tree.gguf("image/flux1-dev-Q4_0.gguf", "flux", {"txt_in.weight": [4096, 8], "double_blocks.0.x": [4]})
-    tree.safetensors("image/t5xxl.safetensors", {T5_SIGNAL: [4096, 4096], "shared.weight": [32128, 4096]})
-    tree.gguf("image/ltx-2-Q4_0.gguf", "ltxv", {"patchify_proj.weight": [128, 8]})
-    tree.raw("sam2.1_hiera_tiny_f16.ggml", b"x" * 40)
-    tree.raw("3d/TRELLIS.2-4B/pipeline.json", b"{}")
-    tree.safetensors("3d/TRELLIS.2-4B/ckpts/a.safetensors", {"w": [4]})
-    tree.raw("3d/dinov3-vitl/model.safetensors", b"x" * 9)
-    tree.raw("3d/dinov3-vitl/config.json", b"{}")
-    tree.gguf("tts/Qwen3-TTS-1.7B-Q8_0.gguf", "qwen3-tts")
-    tree.gguf("tts/Qwen3-TTS-Tokenizer-12Hz-F16.gguf", "qwen3-tts-tokenizer")
-    tree.gguf("Kokoro_espeak_f16.gguf", "kokoro")
-    tree.gguf("parakeet-tdt-0.6b-f16.gguf", "parakeet")
-    for family in ("echo_tts", "qwen3_asr"):
-        tree.gguf(f"{family.replace('_', '-')}-Q8_0.gguf", "audiocpp", audiocpp__model_spec__family=family)
-    tree.gguf("yue/yue2-3b-Q8_0.gguf", "audiocpp", audiocpp__model_spec__family="yue2")
-    tree.gguf("yue/yue2-vae-f16.gguf", "audiocpp")
+    class_tree.build(tmp_path / "models")
     for kind in ENGINES:
         Backend.objects.create(host=host, slug=kind, kind=kind, path=program(tmp_path, kind))
     Root.objects.create(host=host, path=str(tmp_path / "models"))
-    Override.objects.create(
-        host=host, match=str(tmp_path / "models/lfm2-1.2b-q8_0.gguf"), fields={"backend": "vllm"}, version=1
-    )
+    chosen = str(tmp_path / f"models/{class_tree.CHAT_ON_VLLM}.gguf")
+    Override.objects.create(host=host, match=chosen, fields={"backend": "vllm"}, version=1)
     with django_capture_on_commit_callbacks(execute=True):
         services.start_scan(host=host, actor=actor)
     return {row.served_id: row for row in Row.objects.filter(host=host)}

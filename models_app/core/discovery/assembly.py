@@ -43,13 +43,14 @@ def assemble(found: Sequence[Found], projectors: Mapping[str, Sequence[FileEntry
     for file in selection.dropped:
         folder, name = os.path.split(file.path)
         hidden.setdefault(folder, []).append(name)
+    entries = {entry.path: entry for entry in selection.components}
     rows: list[Row] = []
     for folder, items in folders.items():
         offered = FolderSidecars(
             selection.drafters.get(folder, ()), projectors.get(folder, ()), selection.codecs.get(folder, ())
         )
         rows += attach(
-            [item.row for item in _fold_audio(folder, items, hidden.get(folder, ()), selection)],
+            [item.row for item in _fold_audio(folder, items, hidden.get(folder, ()), entries, selection)],
             offered,
             chat=frozenset(item.row.full_path for item in items if item.takes_sidecars),
             speech=frozenset(item.row.full_path for item in items if item.takes_codec),
@@ -58,10 +59,17 @@ def assemble(found: Sequence[Found], projectors: Mapping[str, Sequence[FileEntry
     return inherit_by_root(rows, gates)
 
 
-def _fold_audio(folder: str, items: Sequence[Found], hidden: Sequence[str], selection: Selection) -> list[Found]:
+def _fold_audio(
+    folder: str,
+    items: Sequence[Found],
+    hidden: Sequence[str],
+    entries: Mapping[str, FileEntry],
+    selection: Selection,
+) -> list[Found]:
     """The folder's rows with the parts of a multi-file audio model replaced by that model.
 
-    `hidden` are the names of its files that are no rows: a package may need one of those too.
+    `hidden` are the names of its files that are no rows: a package may need one of those too. `entries` are files of
+    all folders by their path.
     """
     families = {os.path.basename(item.row.full_path): item.audio_family.strip().lower() for item in items}
     if not any(families.values()):
@@ -71,16 +79,20 @@ def _fold_audio(folder: str, items: Sequence[Found], hidden: Sequence[str], sele
     if package is None:
         return list(items)
     if package.problem:
-        selection.findings.append(Finding("package-incomplete", folder, package.problem))
-    return _packaged(package, by_name, selection)
+        for path in [by_name[name].row.full_path for name in package.lonely] or [folder]:
+            selection.findings.append(Finding("package-incomplete", path, package.problem))
+    known = {os.path.basename(path): entry for path, entry in entries.items() if os.path.dirname(path) == folder}
+    return _packaged(package, by_name, known, selection)
 
 
-def _packaged(package: Package, by_name: Mapping[str, Found], selection: Selection) -> list[Found]:
+def _packaged(
+    package: Package, by_name: Mapping[str, Found], known: Mapping[str, FileEntry], selection: Selection
+) -> list[Found]:
     anchors = {model.anchor: model for model in package.models}
     kept = []
     for name, item in by_name.items():
-        if name in anchors and name in package.consumed:
-            kept.append(_packaged_row(anchors[name], item, by_name))
+        if name in anchors:
+            kept.append(_packaged_row(anchors[name], item, by_name, known))
         elif name in package.consumed:
             reason = "a part of an audio model made of several files"
             selection.dropped.append(Dropped(item.row.full_path, "package-part", reason))
@@ -89,17 +101,19 @@ def _packaged(package: Package, by_name: Mapping[str, Found], selection: Selecti
     return kept
 
 
-def _packaged_row(model: PackagedModel, anchor: Found, by_name: Mapping[str, Found]) -> Found:
+def _packaged_row(
+    model: PackagedModel, anchor: Found, by_name: Mapping[str, Found], known: Mapping[str, FileEntry]
+) -> Found:
     """The anchor file's row under the package's name, with the size of all its files."""
     family = next((item.audio_family for item in by_name.values() if item.audio_family), "")
     audio = BY_SLUG["audiocpp"]
-    parts = [by_name[name].row for name in model.files if name in by_name]
+    parts = [known[name] for name in model.files if name in known]
     row = replace(
         anchor.row,
         id=model.id,
-        base_id=model.id,
+        base_id=anchor.row.base_id if model.id == anchor.row.id else model.id,
         size_bytes=sum(part.size_bytes for part in parts),
-        shards=tuple(FileEntry(part.full_path, part.size_bytes, part.mtime_ns) for part in parts),
+        shards=tuple(FileEntry(part.path, part.size_bytes, part.mtime_ns) for part in parts),
         audio_family=family,
         model_class=audio.slug,
         category=category_of(audio.slug, family),

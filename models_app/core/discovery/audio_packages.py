@@ -25,6 +25,7 @@ _MINIMAX_OPTIONS = {
     "rvq_depth_decoder": "rvq_depth_decoder_gguf",
     "transformer": "flow_transformer_gguf",
 }
+NO_YUE2_VAE = "the model needs its companion yue2-vae-f16.gguf in the same folder"
 _YUE2_VAE = re.compile(r"yue2-vae-(f16|f32)\.gguf", re.ASCII | re.IGNORECASE)
 
 
@@ -45,6 +46,8 @@ class Package:
     models: tuple[PackagedModel, ...] = ()
     consumed: frozenset[str] = frozenset()
     problem: str = ""
+    lonely: tuple[str, ...] = ()
+    """Files that stay rows although what they need is missing."""
 
 
 def audio_package(folder_name: str, families: Mapping[str, str]) -> Package | None:
@@ -89,7 +92,7 @@ def _yue2(families: Mapping[str, str]) -> Package:
     mains = [name for name, family in sorted(families.items()) if family == YUE2 and not _YUE2_VAE.fullmatch(name)]
     vae = vaes.get("f16") or vaes.get("f32")
     if vae is None:
-        return Package(problem="the model needs its companion yue2-vae-f16.gguf in the same folder")
+        return Package(problem=NO_YUE2_VAE, lonely=tuple(mains))
     return Package(
         tuple(
             PackagedModel(

@@ -16,8 +16,8 @@ from models_app.core.export.macros import ENVIRONMENT, neutral
 from models_app.core.export.scalars import has_lone_surrogate
 from models_app.core.export.top import header_lines, top_level
 from models_app.core.launch.paths import unlaunchable
-from models_app.core.plans.engines.hand_declared import declared_override
 from models_app.core.launch.tokens import POSIX
+from models_app.core.plans.engines.hand_declared import declared_override
 from models_app.core.settings import ExtraImageModel, Override, Settings
 
 

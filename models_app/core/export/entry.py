@@ -93,7 +93,7 @@ def declared_entry(
     devices: Budget | None = None,
     word_rules: str = POSIX,
 ) -> Entry:
-    """The entry of an image model declared by hand; `own` is the override that names it, `devices` those of the host."""
+    """The entry of an image model declared by hand; `own` is the override that names it, `devices` the host's."""
     answer = plan_declared(settings, model, own, devices=devices, word_rules=word_rules)
     override = declared_override(model, own)
     prompts = (override.prompt_enhancer_prompt, override.prompt_enhancer_edit_prompt)

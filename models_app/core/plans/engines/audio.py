@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from models_app.core.classes import audiocpp
-from models_app.core.discovery.audio_packages import MINIMAX, YUE2, audio_package
+from models_app.core.discovery.audio_packages import MINIMAX, NO_YUE2_VAE, YUE2, audio_package
 from models_app.core.launch.audio_devices import device_argument
 from models_app.core.launch.macros import PORT
 from models_app.core.launch.paths import argument_path, folder_of, forward
@@ -37,6 +37,8 @@ def skip_reason(request: Request) -> str:
     family = _family(request)
     if not family:
         return "no audiocpp.model_spec.family in its header"
+    if family == YUE2 and not _package_options(request, family):
+        return NO_YUE2_VAE
     if audiocpp.task_of(family):
         return ""
     kind = audiocpp.UNSERVED_FAMILIES.get(family)
