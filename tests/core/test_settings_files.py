@@ -243,8 +243,11 @@ def plain_value(value):
     return [plain_value(item) for item in value] if isinstance(value, tuple) else value
 
 
+FILES = st.builds(GenerateFile, settings=setting_maps(SET), own=records(OwnSettings), overrides=ROWS)
+
+
 @settings(max_examples=100)
-@given(st.builds(GenerateFile, settings=setting_maps(SET), own=records(OwnSettings), overrides=ROWS))
+@given(FILES)
 def test_a_generate_file_comes_back_as_it_was_written(file):
     text = generate_text(file)
     read = read_generate_file(text.encode())
@@ -255,9 +258,11 @@ def test_a_generate_file_comes_back_as_it_was_written(file):
 
 PATCHES = st.none() | setting_maps([field.key for field in PATCH_FIELDS]).map(lambda patch: patch or None)
 
+SIDECARS = records(Sidecar, settings=PATCHES, overrides=ROWS)
+
 
 @settings(max_examples=100)
-@given(records(Sidecar, settings=PATCHES, overrides=ROWS))
+@given(SIDECARS)
 def test_a_sidecar_comes_back_as_it_was_written(sidecar):
     text = sidecar_text(sidecar)
     read = read_sidecar(text.encode())

@@ -19,6 +19,9 @@ class Kind(StrEnum):
     """`subject`: path of a model file, or a pattern; `field`: key of the catalogue."""
     VARIANT = "variant"
     """The same for one named variant of that model."""
+    RULE = "rule"
+    """`subject`: a pattern, `variant`: the quantisation that it is for. The value is all that the row sets, its variants
+    included: rules shadow each other as a whole."""
     SETTING = "setting"
     """`subject`: section of the host's settings (memory, gpu, encoders, …); `field`: key."""
     FLEET_VARIANT = "fleet-variant"
