@@ -19,7 +19,7 @@ class NotListed(QuartermasterError):
 def list_folder(path: str, permitted: Iterable[str]) -> dict[str, Any]:
     """Folders first, then names without regard to case. Only inside the permitted folders, links resolved."""
     real = os.path.realpath(path)
-    if not os.path.isabs(path) or not any(_inside(real, os.path.realpath(root)) for root in permitted):
+    if not os.path.isabs(path) or not is_inside(real, permitted):
         raise NotListed(f"{path} is outside the folders that this host lets people see.")
     entries: list[dict[str, Any]] = []
     truncated = False
@@ -35,8 +35,13 @@ def list_folder(path: str, permitted: Iterable[str]) -> dict[str, Any]:
         raise NotListed(f"{path} cannot be listed: {error.strerror}.") from error
     entries.sort(key=lambda item: (item["kind"] != "folder", item["name"].casefold(), item["name"]))
     parent = os.path.dirname(real)
-    reachable = parent != real and any(_inside(parent, os.path.realpath(root)) for root in permitted)
+    reachable = parent != real and is_inside(parent, permitted)
     return {"path": real, "parent": parent if reachable else "", "entries": entries, "truncated": truncated}
+
+
+def is_inside(real: str, permitted: Iterable[str]) -> bool:
+    """Whether a path without links lies in one of the folders, whose own links are resolved here."""
+    return any(_inside(real, os.path.realpath(root)) for root in permitted)
 
 
 def _inside(path: str, root: str) -> bool:

@@ -13,6 +13,7 @@ from quartermaster_site.jobs.kinds import CONTROL_QUEUE
 
 HOST_MODULES = (
     "models_app.host_tasks",
+    "models_app.import_file",
     "models_app.target_look",
     "models_app.speech",
     "models_app.program_search",
@@ -75,6 +76,11 @@ def configuration() -> dict[str, Any]:
         "beat_schedule": {
             "sweep-lost-jobs": {
                 "task": "quartermaster_site.jobs.tasks.sweep_lost_jobs",
+                "schedule": SWEEP_SECONDS,
+                "options": {"queue": CONTROL_QUEUE, "expires": SWEEP_SECONDS},
+            },
+            "publish-due-keys": {
+                "task": "models_app.tasks.publish_due_keys",
                 "schedule": SWEEP_SECONDS,
                 "options": {"queue": CONTROL_QUEUE, "expires": SWEEP_SECONDS},
             },

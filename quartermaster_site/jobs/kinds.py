@@ -77,6 +77,16 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind("plan_host", "Plan host", "models_app.tasks.plan_host", False, unit="models"),
     Kind(
+        "import_fetch",
+        "Fetch file to import",
+        "models_app.import_file.fetch_file",
+        True,
+        "models_app.services.import_fetching.FetchReceiver",
+        repeatable=False,
+    ),
+    Kind("import_parse", "Read import", "models_app.tasks.read_import", False, repeatable=False, unit="models"),
+    Kind("import_apply", "Apply import", "models_app.tasks.apply_import", False, repeatable=False, unit="changes"),
+    Kind(
         "publish",
         "Write config",
         "models_app.host_tasks.write_config",

@@ -85,6 +85,9 @@ class Item:
     status: Status = Status.NEW
     ours: Any = None
 
+    def noted(self, note: str) -> Item:
+        return replace(self, note=note)
+
 
 CurrentOf = Callable[[Target], Any]
 """What is set here for a target, None where nothing is."""

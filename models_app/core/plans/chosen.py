@@ -21,7 +21,7 @@ from models_app.core.settings import Override, Settings
 Planned = Callable[[Override], Sequence[Plan]]
 """All plans of one row under an override, the base first."""
 
-_READABLE = {
+READABLE = {
     field.knobs[0]: field
     for field in OVERRIDE_FIELDS
     if field.knobs == (field.key,) and field.kind in (INTEGER, NUMBER, TEXT, CHOICE)
@@ -56,14 +56,15 @@ def _flags(argv: Sequence[str], engine: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     words = read_words(table, argv)
     for word, after in pairwise(words):
-        field = _READABLE.get(word.row.knob) if word.row is not None and not word.is_value else None
-        if field is not None and after.is_value and (value := _typed(field, after.text)) is not None:
+        field = READABLE.get(word.row.knob) if word.row is not None and not word.is_value else None
+        if field is not None and after.is_value and (value := typed_value(field, after.text)) is not None:
             values[field.key] = value
     chain = pins_of(list(argv)).spec if engine == "llama" else ""
     return {**values, "spec": chain} if chain else values
 
 
-def _typed(field: Field, text: str) -> Any:
+def typed_value(field: Field, text: str) -> Any:
+    """The value of a flag as its field has it, None for a text that is no number where one is wanted."""
     if field.kind not in (INTEGER, NUMBER):
         return text
     try:

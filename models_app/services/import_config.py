@@ -1,0 +1,102 @@
+"""Reading a router's file for an import: what it says, where each thing would go, and what is here already."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from models_app.core.export.fragments import form_of
+from models_app.core.imports.mapping import EXACT, SAME, SETTINGS, Here, Taken, allotted, mapped
+from models_app.core.imports.meaning import meaning_of
+from models_app.core.imports.report import Item, Kind, Status, Target, item_to_json, judged
+from models_app.core.imports.router_file import dialect_of, read_router_file
+from models_app.models import ImportBatch
+from models_app.services.arguments import rules_of
+from models_app.services.import_current import Stored, same_value
+from models_app.services.import_facts import HostNow, items_of
+from quartermaster_site.jobs.control import ControlReporter
+
+MOST_FINDINGS = 200
+
+
+def read_config(batch: ImportBatch, data: bytes, report: ControlReporter) -> dict[str, Any]:
+    """The report of a router's file. Raises `ImportFailed` where it cannot be read."""
+    report.progress("Reading", 0, 2)
+    batch.dialect = batch.dialect or dialect_of(batch.name, data)
+    batch.save(update_fields=["dialect"])
+    rules = rules_of(batch.host)
+    found, meaning = read_router_file(data, batch.dialect, rules), meaning_of(data, batch.dialect, rules)
+    report.progress("Comparing", 1, 2)
+    now = HostNow.of(batch.host, batch.dialect)
+    here = now.here(entry.path for entry in found.entries)
+    taken = allotted(found, here)
+    items = _judged(batch, now, here, taken, mapped(found, here, taken))
+    return {
+        "items": [item_to_json(item) for item in items],
+        "models": {one.entry.id: _model(one, now, items, report, count) for count, one in enumerate(taken)},
+        "findings": [asdict(item) for item in found.findings[:MOST_FINDINGS]],
+        "meaning": without_secrets(meaning),
+    }
+
+
+def _model(one: Taken, now: HostNow, items: Iterable[Item], report: ControlReporter, count: int) -> dict[str, Any]:
+    """An entry as the page shows it: its command, and what would become of it."""
+    report.progress("Planning", count, unit="models", current=one.entry.id)
+    row = now.rows.get(one.model.path) if one.model else None
+    shown: dict[str, Any] = {
+        "line": one.entry.line,
+        "way": one.way,
+        "reason": one.reason,
+        "path": one.entry.path,
+        "variant": one.variant,
+        "row": row.pk if row else None,
+        "before": list(one.entry.argv),
+        "after": {},
+    }
+    if one.way == EXACT:
+        programs = {entry.path: entry.id for entry in now.facts.settings.backends}
+        for choice in (EXACT, SETTINGS):
+            own = items_of(items, one.entry.id, choice)
+            shown["after"][choice] = list(now.command(one, own, programs))
+    return shown
+
+
+def _judged(
+    batch: ImportBatch, now: HostNow, here: Here, taken: Iterable[Taken], items: Iterable[Item]
+) -> tuple[Item, ...]:
+    """The items with their status. What planning writes anyway counts only where planning goes on to write it."""
+    stored = Stored(batch.host, now.facts, now.rows, form_of(batch.dialect))
+    same = {one.entry.id for one in taken if one.way == SAME}
+
+    def planned(target: Target) -> Any:
+        found = stored.value(target)
+        return _written(here, target) if found is None else found
+
+    def judge(item: Item) -> Item:
+        as_planned = item.choice == SETTINGS or item.group in same or not item.group
+        found = judged([item], planned if as_planned else stored.value, same_value)[0]
+        in_force = stored.in_force(item.target)
+        if found.status == Status.NEW and in_force is not None and same_value(item.target, item.value, in_force):
+            return replace(found, status=Status.SAME)
+        return found
+
+    return tuple(map(judge, items))
+
+
+def _written(here: Here, target: Target) -> Any:
+    """What the file of this host says for a key now."""
+    if target.kind != Kind.FRAGMENT:
+        return None
+    keys = here.entries.get(target.subject, ((), {}))[1] if target.subject else here.top
+    return keys.get(target.field)
+
+
+def without_secrets(meaning: Mapping[str, Any]) -> dict[str, Any]:
+    """The meaning with its keys replaced by their hashes, which are enough to compare."""
+    top = dict(meaning["top"])
+    for name in ("apiKeys", "apiKeyModels"):
+        if top.get(name):
+            top[name] = hashlib.sha256(repr(top[name]).encode()).hexdigest()
+    return {**meaning, "top": top}
