@@ -6,10 +6,14 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Lower
 from django.utils import timezone
 
 from gpus_app.models import Host
+
+PATTERN = Q(match__contains="*") | Q(match__contains="?")
+"""Rows that are rules: their match is a pattern."""
 
 
 class PinnedFields(models.Model):

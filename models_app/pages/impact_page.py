@@ -31,6 +31,8 @@ class ImpactText:
 
 def impact_text(impact: Impact) -> ImpactText:
     """`7 of 35 plans would change. 2 models would no longer fit.`"""
+    if not impact.total:
+        return ImpactText(tone="ok", text="No plan would change.", cut="", lines=())
     parts = [f"{impact.changed:,} of {counted(impact.planned, 'plan')} would change."]
     if impact.stop_fitting:
         parts.append(f"{counted(impact.stop_fitting, 'model')} would no longer fit.")

@@ -32,6 +32,17 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleLink:
+    """The rule that matches a model; `applies` unless the model has settings of its own."""
+
+    pk: int
+    number: int
+    match: str
+    quant: str
+    applies: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ModelHead:
     pk: int
     name: str
@@ -56,6 +67,7 @@ class ModelHead:
     """Settings that people pinned for this model."""
     variant_count: int = 0
     change_count: int = 0
+    rule: RuleLink | None = None
 
 
 def model_head(detail: ModelDetail, address: str) -> ModelHead:
@@ -85,7 +97,13 @@ def model_head(detail: ModelDetail, address: str) -> ModelHead:
         set_count=len(detail.override.fields) if detail.override else 0,
         variant_count=detail.variant_count,
         change_count=detail.change_count,
+        rule=_rule(detail),
     )
+
+
+def _rule(detail: ModelDetail) -> RuleLink | None:
+    found = detail.rule
+    return RuleLink(found.pk, found.number, found.match, found.quant, detail.override is None) if found else None
 
 
 def _badges(detail: ModelDetail) -> tuple[Badge, ...]:
@@ -113,7 +131,8 @@ def model_notes(detail: ModelDetail) -> list[Note]:
         notes.append(Note("bad", f"The header cannot be used: {detail.header_error}."))
     elif not row.model_class:
         notes.append(Note("", f"Not served: {row.class_reason or 'this kind of file is not a model by itself'}."))
-    if detail.override and detail.override.fields.get("skip"):
+    pinned = detail.override or detail.rule
+    if pinned and pinned.fields.get("skip"):
         notes.append(Note("warn", "Set to be skipped: the plan is shown, but the config has no entry for this model."))
     said = ("header-unreadable",) if detail.header_error else ()
     notes += [Note("warn", item.text) for item in detail.findings if item.level != "info" and item.kind not in said]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from models_app.core.fields.rules import IDENTITY_FIELDS
 from models_app.models import Override
 from models_app.pages.history_page import field_label, shown_value
 from models_app.selectors.rules import OWN, HostRules, Matched, OwnLine, RuleLine
@@ -15,6 +16,17 @@ from quartermaster_site.figures import counted
 MOST_NAMED = 5
 MOST_OWN = 200
 _LONGEST_VALUE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityControl:
+    """The control of a rule's pattern or quantisation."""
+
+    key: str
+    label: str
+    help: str
+    text: str
+    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +75,14 @@ class OwnRow:
     pk: int
     name: str
     set_count: int
+
+
+def identity_controls(typed: Mapping[str, str], errors: Mapping[str, str]) -> list[IdentityControl]:
+    """What says which models a rule is for, as it was typed."""
+    return [
+        IdentityControl(field.key, field.label, field.help, typed.get(field.key, ""), errors.get(field.key, ""))
+        for field in IDENTITY_FIELDS
+    ]
 
 
 def rule_rows(found: HostRules) -> list[RuleRow]:

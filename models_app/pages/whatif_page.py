@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from models_app.core.catalog import Plan
 from models_app.core.settings import Override, Settings
+from models_app.core.state.globs import is_glob
 from models_app.pages.memory_page import SettingRow
 from models_app.whatif_form import CATALOGUE, WhatIfForm
 from quartermaster_site.figures import gib
@@ -83,7 +84,7 @@ def _row(
 def _origin(key: str, stored: Override, settings: Settings) -> str:
     field = CATALOGUE.get(key)
     if field is not None and field.is_set(getattr(stored, field.attribute)):
-        return "this model"
+        return "a rule" if is_glob(stored.match) else "this model"
     if key == "vramTargetGB" or (key in ("kvK", "kvV") and settings.kv_quant):
         return "host setting"
     return "planner"

@@ -13,6 +13,8 @@ from models_app.core import catalog
 from models_app.core.errors import HeaderError, QuartermasterError
 from models_app.core.readers.record import header_meta
 from models_app.models import Change, Finding, Override, Row, StoredPlan
+from models_app.pins import PATTERN
+from models_app.selectors.rules import CoveringRule, covering_rule
 from quartermaster_site.errors import NotFound
 
 ACKNOWLEDGED = Q(seen_text=F("text")) & ~Q(seen_text="")
@@ -43,7 +45,9 @@ class ModelDetail:
     parts: Sequence[Part]
     plans: Sequence[StoredPlan]
     override: Override | None
-    """The model's own; a pattern that covers it is none."""
+    """The model's own; a rule that covers it is none."""
+    rule: CoveringRule | None
+    """The rule that applies to it where it has no override of its own."""
     variant_count: int
     change_count: int
     findings: Sequence[Finding]
@@ -73,10 +77,12 @@ def model_detail(row: Row) -> ModelDetail:
     """The model behind a row."""
     found = convert.core_row(row)
     header, problem = _header(row)
-    own = Override.objects.filter(host=row.host, match=row.path, quant="").select_related("changed_by")
+    tried = Override.objects.filter(Q(match=row.path, quant="") | PATTERN, host=row.host).select_related("changed_by")
     changes = Change.objects.filter(host=OuterRef("host"), match=OuterRef("match"), quant="").order_by()
     counted = changes.values("match").annotate(count=Count("pk")).values("count")
-    override = own.annotate(variant_count=Count("variants"), change_count=Coalesce(Subquery(counted), Value(0))).first()
+    counts = {"variant_count": Count("variants"), "change_count": Coalesce(Subquery(counted), Value(0))}
+    candidates = list(tried.annotate(**counts))
+    override = next((item for item in candidates if item.match == row.path), None)
     siblings = Row.objects.filter(host=row.host, model_key=row.model_key).defer("found").order_by("size_bytes")
     return ModelDetail(
         row=row,
@@ -86,8 +92,9 @@ def model_detail(row: Row) -> ModelDetail:
         parts=_parts(found),
         plans=list(row.plans.all()),
         override=override,
-        variant_count=override.variant_count if override else 0,
-        change_count=override.change_count if override else 0,
+        rule=covering_rule(row, (item for item in candidates if item is not override)),
+        variant_count=override.variant_count if override else 0,  # type: ignore[attr-defined]
+        change_count=override.change_count if override else 0,  # type: ignore[attr-defined]
         findings=list(row.findings.all()),
         quants=list(siblings) if row.model_key else [row],
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
@@ -15,7 +16,6 @@ from models_app.core.state.overrides import covers
 from models_app.core.state.rules import RowReach, row_reach
 from models_app.models import Change, Row
 from models_app.models import Override as StoredOverride
-from models_app.services.rules import stored_rules
 from quartermaster_site.errors import NotFound
 
 OWN = 0
@@ -70,6 +70,7 @@ class CoveringRule:
     number: int
     match: str
     quant: str
+    fields: Mapping[str, Any]
 
 
 def host_rules(host: Host) -> HostRules:
@@ -129,11 +130,11 @@ def _models(host: Host) -> Sequence[tuple[int, str, str, str, str]]:
     return list(rows.order_by("served_id", "pk").values_list("pk", "served_id", "model_class", "path", "quant"))
 
 
-def covering_rule(row: Row) -> CoveringRule | None:
-    """The rule that applies to a model, or would if it had no settings of its own."""
-    for number, rule in enumerate(stored_rules(row.host).only("pk", "match", "quant"), 1):
+def covering_rule(row: Row, rules: Iterable[StoredOverride]) -> CoveringRule | None:
+    """Which of the rules of its host, in their order, applies to a model, or would if it had no settings of its own."""
+    for number, rule in enumerate(rules, 1):
         if covers(Override(match=rule.match, quant=rule.quant), row.path, row.quant):
-            return CoveringRule(rule.pk, number, rule.match, rule.quant)
+            return CoveringRule(rule.pk, number, rule.match, rule.quant, rule.fields)
     return None
 
 

@@ -193,10 +193,7 @@ def _change(
         if after == before:
             return False
         if version is not None and version != held.version:
-            saved = fleet_fields(held, name)
-            original = fleet_fields_at(host, name, saved, version)
-            if version < 0 or saved != original:
-                raise _conflict(held, saved)
+            _check_version(held, name, version)
         old, new = _of(before, name), _of(after, name)
         differing = changes_of(old, new)
         if differing.keys() & set(ARGUMENT_KEYS):
@@ -226,6 +223,13 @@ def _of(items: list[Fields], name: str) -> Fields:
 
 def _unnamed(item: Fields) -> Fields:
     return {key: value for key, value in item.items() if key != "name"}
+
+
+def _check_version(held: HostSetting, name: str, version: int) -> None:
+    """Raises EditConflict where this variant is another one than at that version of the section."""
+    saved = fleet_fields(held, name)
+    if version < 0 or saved != fleet_fields_at(held.host, name, saved, version):
+        raise _conflict(held, saved)
 
 
 def _conflict(held: HostSetting, saved: Fields) -> EditConflict:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from gpus_app.models import Host
@@ -21,6 +21,7 @@ from models_app.core.state.globs import is_glob
 from models_app.core.state.overrides import merge_overrides
 from models_app.models import Change
 from models_app.models import Override as StoredOverride
+from models_app.pins import PATTERN
 from models_app.services.arguments import check_arguments, rules_of
 from models_app.services.changes import add_change, changes_of, undone
 from models_app.services.editing import EDITABLE, check_values, check_version, conflicts
@@ -37,7 +38,7 @@ Values = dict[str, Any]
 
 def stored_rules(host: Host) -> QuerySet[StoredOverride]:
     """The rules of a host in their order."""
-    return StoredOverride.objects.filter(Q(match__contains="*") | Q(match__contains="?"), host=host)
+    return StoredOverride.objects.filter(PATTERN, host=host)
 
 
 def get_rule(host: Host, pk: int) -> StoredOverride:

@@ -26,6 +26,7 @@ from models_app.pages.model_head import model_head, model_notes
 from models_app.pages.plan_panel import PlanPanel, plan_panel
 from models_app.selectors import Editing
 from models_app.services import Preview
+from models_app.services.following import follow_rule
 from models_app.views.model_detail import PREVIEWS
 from models_app.whatif_form import PLAIN_KEYS, WhatIfForm
 from models_app.whatif_form import Limits as WhatIfLimits
@@ -112,15 +113,26 @@ def model_adopt(request: Request, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Level.EDIT)
 def model_reset(request: Request, pk: int) -> HttpResponse:
-    """Asks first: GET lists what would be cleared, POST clears it."""
+    """Asks first: GET lists what would be cleared, POST clears it, or with `intent=follow` lets a rule apply again."""
     editing = selectors.editing_of(selectors.get_row(pk))
+    version = posted_version(request.POST)
+    if request.method == "POST" and request.POST.get("intent") == "follow":
+        follow_rule(row=editing.row, version=version, actor=actor_of(request))
+        messages.success(request, "This model has no settings of its own any more.")
+        return go_to(request, reverse("models:model-edit", args=[pk]))
     if request.method == "POST":
-        services.reset_override(row=editing.row, version=posted_version(request.POST), actor=actor_of(request))
+        services.reset_override(row=editing.row, version=version, actor=actor_of(request))
         messages.success(request, "All settings of this model are automatic again.")
         return go_to(request, reverse("models:model-edit", args=[pk]))
     fields = {**{row.key: row.label for row in editing.fields}, "customArgs": "Custom launch arguments"}
     cleared = [fields.get(key, key) for key in editing.pinned.fields]
-    context = {"row": editing.row, "cleared": cleared, "version": editing.pinned.version}
+    context = {
+        "row": editing.row,
+        "cleared": cleared,
+        "version": editing.pinned.version,
+        "rule": editing.detail.rule if editing.pinned.own else None,
+        "variant_count": editing.detail.variant_count,
+    }
     return page(request, "models/model_reset.html", context)
 
 
@@ -215,7 +227,7 @@ def _facts(editing: Editing, preview: Preview) -> Facts:
         settings=editing.facts.settings,
         automatic=editing.automatic(),
         authors={key: f"{who}, {ago(at, now)}" for key, (who, at) in selectors.authors(changes).items()},
-        source=f"pattern {pattern}" if pattern else "this model",
+        source=f"rule {pattern}" if pattern else "this model",
         backends=editing.backends,
         window_tokens=preview.base.placement.ctx_tokens if preview.base.placement else 0,
     )

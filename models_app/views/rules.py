@@ -21,9 +21,9 @@ from models_app.core.state.checks import Limits
 from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
 from models_app.models import Override
 from models_app.pages.editor_conflict import EditorConflict, editor_conflict
-from models_app.pages.editor_page import Facts, control_groups, control_of
+from models_app.pages.editor_page import Facts, control_groups
 from models_app.pages.impact_page import ImpactText, impact_text
-from models_app.pages.rules_page import own_rows, rule_row, rule_rows
+from models_app.pages.rules_page import identity_controls, own_rows, rule_row, rule_rows
 from models_app.selectors.editing import MOST_CHANGES, authors
 from models_app.selectors.rules import RuleLine, host_rules, rule_line, shared_changes
 from models_app.services import host_facts, rules_of
@@ -140,8 +140,7 @@ def _list_page(
         "rules": rule_rows(found),
         "own": own_rows(found),
         "own_count": len(found.own),
-        "typed": typed,
-        "problems": problems or {},
+        "identity": identity_controls(typed, problems or {}),
         "moved": moved,
     }
     return page(request, "hosts/rule_list.html", context, status=status)
@@ -209,7 +208,7 @@ class RuleForm:
         context = host_context(self.request, self.host) | {
             "rule": rule_row(self.line),
             "form": form,
-            "identity": [control_of(form, field, facts) for field in IDENTITY_FIELDS],
+            "identity": identity_controls(form.typed, form.errors),
             "groups": control_groups(form, facts),
             "conflict": conflict,
             "impact": impact,

@@ -237,7 +237,7 @@ def test_a_text_locks_its_fields(editor: Client, row: Row, host: Host) -> None:
 def test_a_pattern_shows_as_the_source(editor: Client, row: Row, host: Host, save: Any) -> None:
     Override.objects.create(host=host, match="*qwen3*", fields={"ctx": 8192})
     html = editor.get(f"/models/{row.pk}/edit/").content.decode()
-    assert "pattern *qwen3*" in _control(html, "ctx")
+    assert "rule *qwen3*" in _control(html, "ctx")
     save(ctx="8192", threads="4")
     assert Override.objects.get(match=row.path).fields == {"ctx": 8192, "threads": 4}
 

@@ -12,8 +12,8 @@ from django.test import Client
 
 from gpus_app.models import Host, HostSetting
 from models_app.core.launch.tokens import split_command
-from models_app.models import Override, Revision, Row
-from quartermaster_site.access.models import AuditEntry
+from models_app.models import Change, Override, Revision, Row
+from quartermaster_site.access.models import Account, AuditEntry
 from tests.views.conftest import run
 
 
@@ -91,5 +91,51 @@ def test_two_people_and_untouched_forms(as_role: Any, post: Any) -> None:
     assert AuditEntry.objects.count() == entries
     answer = post("fast/", client=as_role("admin"), version="1", ctx="16k")
     assert answer.status_code == 409
-    assert re.search(r"Context\s+16384\s+8192", _text(answer.content.decode()))
+    assert re.search(r"Context\s+16384\s+8192\s+automatic", _text(answer.content.decode()))
     assert post("fast/", client=as_role("operator"), version="2", ctx="4k").status_code == 403
+
+
+def test_another_shared_variant_is_no_conflict(as_role: Any, post: Any, scanned: Host) -> None:
+    post(name="fast")
+    post(name="long")
+    post("fast/", version="2", ctx="8k")
+    assert post("long/", client=as_role("admin"), version="2", parallel="2").status_code == 302
+    stored = HostSetting.objects.get(section="variants").values["defaultVariants"]
+    assert stored == [{"name": "fast", "ctx": 8192}, {"name": "long", "parallel": 2}]
+
+
+def test_history_restores_a_state_and_a_deleted_one(editor: Client, as_role: Any, post: Any, scanned: Host) -> None:
+    post(name="fast")
+    post("fast/", version="1", ctx="8k")
+    post("fast/", version="2", ctx="16k")
+    post(name="long")
+    text = _text(editor.get("/hosts/local/history/?variant=FAST").content.decode())
+    assert re.search(r"editor changed the shared variant fast .*?Context 8192 16384 .*Context automatic 8192", text)
+    assert "added the shared variant long" not in text
+    first = Change.objects.get(action="save", version=2)
+
+    def restore(version: str, client: Client = editor) -> Any:
+        return client.post(f"/hosts/local/history/{first.pk}/restore/", {"version": version})
+
+    assert restore("2").status_code == 409, "somebody saved since"
+    assert restore("4").status_code == 302
+    section = HostSetting.objects.get(section="variants")
+    assert section.values["defaultVariants"][0] == {"name": "fast", "ctx": 8192}
+    post("fast/delete/")
+    assert restore("6").status_code == 302
+    names = [item["name"] for item in HostSetting.objects.get(section="variants").values["defaultVariants"]]
+    assert names == ["long", "fast"]
+    assert restore("7", as_role("operator")).status_code == 403
+
+
+def test_a_doubtful_text_is_asked_about(editor: Client, post: Any) -> None:
+    Account.objects.filter(user__username="editor").update(custom_args=True)
+    post(name="odd")
+    form = {"version": "1", "customArgs-mode": "set", "customArgs": "--host 0.0.0.0"}
+    asked = post("odd/", **form)
+    assert asked.status_code == 422
+    assert "Not saved yet" in asked.content.decode()
+    assert post("odd/", confirm="--host", **form).status_code == 302
+    [stored] = HostSetting.objects.get(section="variants").values["defaultVariants"]
+    assert stored == {"name": "odd", "customArgs": "--host 0.0.0.0"}
+    assert AuditEntry.objects.filter(action="arguments.confirm").count() == 1

@@ -240,3 +240,34 @@ def test_rules_of_another_host_are_not_there(rule: Any, post: Any, as_role: Any)
     assert row is not None
     own = Override.objects.create(host=row.host, match=row.path, version=1)
     assert post(f"rules/{own.pk}/delete/", version="1").status_code == 404, "settings of one model are no rule"
+
+
+def test_a_model_says_which_rule_sets_it_and_can_follow_again(
+    editor: Client, as_role: Any, rule: Any, post: Any, row_named: Any, django_capture_on_commit_callbacks: Any
+) -> None:
+    made, row = rule("*qwen3-8b*", ctx="8k"), row_named("qwen3-8b")
+    address = f"/models/{row.pk}/"
+    assert f'set by <a href="/hosts/local/rules/{made.pk}/">rule 1</a>' in editor.get(address).content.decode()
+    page = editor.get(f"{address}edit/").content.decode()
+    assert "Rule 1" in page
+    assert "rule *qwen3-8b*" in page
+
+    def send(path: str, **data: str) -> Any:
+        return run(django_capture_on_commit_callbacks, lambda: editor.post(address + path, data))
+
+    send("edit/", version="0", ctx="16k")
+    send("variants/", name="fast")
+    assert "16384" in _command(row.served_id)
+    assert "its own settings come before" in editor.get(address).content.decode()
+    ask = _text(editor.get(f"{address}reset/").content.decode())
+    assert "Rule 1 *qwen3-8b* matches this model" in ask
+    assert "with 1 variant of this model" in ask
+    assert send("reset/", intent="follow", version="0").status_code == 409
+    assert send("reset/", intent="follow", version="1").status_code == 302
+    assert Override.objects.get() == made
+    assert "8192" in _command(row.served_id)
+    assert "gave up the settings of its own" in _text(editor.get(f"{address}history/").content.decode())
+    first = Change.objects.get(match=row.path, action="save")
+    assert send(f"history/{first.pk}/restore/", version="0").status_code == 302
+    assert Override.objects.get(match=row.path).fields == {"ctx": 16384}
+    assert as_role("operator").post(f"{address}reset/", {"intent": "follow", "version": "4"}).status_code == 403

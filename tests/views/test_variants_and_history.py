@@ -14,7 +14,7 @@ from gpus_app.models import Host
 from models_app.core.launch.tokens import split_command
 from models_app.models import Change, Override, Revision, Row, StoredPlan, Variant
 from models_app.views import model_detail
-from quartermaster_site.access.models import Account
+from quartermaster_site.access.models import Account, AuditEntry
 from quartermaster_site.rate import RateLimit
 from tests.views.conftest import run
 
@@ -96,6 +96,24 @@ def test_a_variant_can_switch_off_what_the_model_says(row: Row, post: Any, edito
     post(f"variants/{variant.pk}/", version="2", **own)
     variant.refresh_from_db()
     assert variant.fields == {"customArgs": "-t 2\n"}
+
+
+def test_a_doubtful_text_of_a_variant_is_asked_about(row: Row, post: Any) -> None:
+    Account.objects.filter(user__username="editor").update(custom_args=True)
+    post("variants/", name="odd")
+    variant = Variant.objects.get()
+    form = {"version": "1", "customArgs-mode": "set", "customArgs": "--host 0.0.0.0 -t 3"}
+    asked = post(f"variants/{variant.pk}/", **form)
+    assert asked.status_code == 422
+    assert "Not saved yet" in asked.content.decode()
+    assert "--host" in _text(asked.content.decode())
+    assert Variant.objects.get().fields == {}
+    assert post(f"variants/{variant.pk}/", confirm="--frob", **form).status_code == 422, "another one was confirmed"
+    assert post(f"variants/{variant.pk}/", confirm="--host", **form).status_code == 302
+    assert Variant.objects.get().fields == {"customArgs": "--host 0.0.0.0 -t 3"}
+    entry = AuditEntry.objects.get(action="arguments.confirm")
+    assert (entry.object_label, entry.reason) == (f"{row.served_id}-odd", "stored after a question: --host")
+    assert post(f"variants/{variant.pk}/", **{**form, "version": "2", "ctx": "8k"}).status_code == 302
 
 
 def test_previews_of_a_variant_show_its_own_plan(editor: Client, row: Row, post: Any) -> None:

@@ -10,7 +10,10 @@ from models_app.core.fields.groups import ARGUMENT_KEYS, model_fields
 from models_app.core.fields.model import OVERRIDE_FIELDS
 
 _LABELS = {
-    "match": ("Pattern", "Of whole paths, capitals or not: * is any run of characters, folders included, ? is one."),
+    "match": (
+        "Pattern",
+        "Of whole paths, capitals or not: * is any run of characters, folders included, ? is one. Such as *qwen3*.",
+    ),
     "quant": ("Quantisation", "As in the file name, such as Q4_K_M. Blank: any."),
 }
 IDENTITY_FIELDS = tuple(
