@@ -202,7 +202,7 @@ class Fitter:
         return (*others, last - self.room.growing(ctx_tokens, pair))
 
     def _use(self, launch: Launch) -> Projection:
-        use = project(self.table, launch, cuda=self.room.cuda)
+        use = project(self.table, launch, cuda=self.room.cuda, replays=False)
         factor = self.room.compute_factor
         if factor == 1.0:
             return use

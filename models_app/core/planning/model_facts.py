@@ -13,6 +13,7 @@ from itertools import accumulate
 from models_app.core.catalog import Header, LayerWeights
 from models_app.core.planning.architectures import Architecture
 from models_app.core.planning.block_caches import BlockCache
+from models_app.core.planning.replay.shapes import ModelShape
 from models_app.core.planning.weight_placement import GlobalWeights
 from models_app.core.planning.working_sets import ExpertShape, WorkingSet
 
@@ -82,6 +83,8 @@ class ModelTable:
     file_size_bytes: int
     compressed_queries: bool = False
     """Beside a compressed cache, the queries too come out of a narrow row."""
+    shape: ModelShape | None = None
+    """What its graph is built from; None where llama.cpp's work can't be played again."""
     least_compute_bytes: int = 0
     """Flat compute buffer of a device, where the model's dimensions are not known."""
     missing: str = ""

@@ -14,23 +14,29 @@ from models_app.core.planning.compute_cuda import streamed_compute
 from models_app.core.planning.context import context_bytes
 from models_app.core.planning.geometry import Geometry, geometry
 from models_app.core.planning.graph_sizes import graph_sizes
-from models_app.core.planning.launched import Launched, Stage
+from models_app.core.planning.launched import SERVER_OUTPUTS, Launched, Stage
 from models_app.core.planning.model_facts import ModelTable
+from models_app.core.planning.replay.replayed import replayed_compute
 from models_app.core.planning.weight_placement import Split, split_units
 
 HOST = "host"
 
 
-def project(table: ModelTable, launch: Launch, *, cuda: bool = False) -> Projection:
+def project(table: ModelTable, launch: Launch, *, cuda: bool = False, replays: bool = True) -> Projection:
     """Bytes of a launch.
+
+    Compute buffers of a launch with `outputs="all"`, which is that of llama-fit-params, are those of llama.cpp's own
+    work done again where the model's graph is known. It takes some milliseconds; `replays=False` takes the formulas.
 
     `cuda` adds what a CUDA device does beyond the plain rules: it converts quantised caches and copies host weights
     in for large batches (compute-buffer.md 6). The default is a device that does neither, as llama.cpp's own
     projection for a remote device shows it.
     """
     run, stages = laid_out(table, launch, cuda=cuda)
-    compute = [device_compute(run, stage) for stage in stages]
-    on_host = host_compute(run)
+    replayed = None
+    if replays and not cuda and launch.outputs != SERVER_OUTPUTS:
+        replayed = replayed_compute(run, stages)
+    *compute, on_host = replayed or (*(device_compute(run, stage) for stage in stages), host_compute(run))
     if cuda:
         compute, on_host = streamed_compute(run, stages, compute, on_host)
     devices = tuple(

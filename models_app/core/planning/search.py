@@ -233,7 +233,7 @@ def _answer(fitter: Fitter, pair: KvPair, step: Step, ctx_tokens: int, limit: st
 
 def _plain(fitter: Fitter, launch: Launch) -> Projection:
     """The launch as `project` sees it, which knows of no drafts."""
-    return project(fitter.table, replace(launch, draft_tokens=0))
+    return project(fitter.table, replace(launch, draft_tokens=0), replays=False)
 
 
 def _too_full(fitter: Fitter, pair: KvPair, step: Step, reached: int) -> str:

@@ -1,0 +1,89 @@
+"""Whole graphs, by architecture (src/models in llama.cpp)."""
+
+from __future__ import annotations
+
+from models_app.core.planning.replay.building import Build, attention, embedded_input, feed_forward
+from models_app.core.planning.replay.delta import delta_net, gated_attention
+from models_app.core.planning.replay.experts import routed_experts
+from models_app.core.planning.replay.mixers import first_mamba, second_mamba, short_convolution
+from models_app.core.planning.replay.tensors import Graph, Tensor
+
+MIXERS = {"mamba": first_mamba, "mamba2": second_mamba, "convolution": short_convolution, "delta": delta_net}
+
+
+def whole_graph(build: Build) -> Graph:
+    """Input, blocks, and logits."""
+    style, graph, shape = build.style, build.graph, build.shape
+    x = embedded_input(build)
+    last = len(shape.blocks) - 1
+    for index in range(last + 1):
+        x = _block(build, x, index, is_last=index == last)
+    if style.wanted_rows == "before norm":
+        x = build.wanted_rows(_kept(x))
+    x = build.norm(x, build.homes.output)
+    if style.wanted_rows == "behind norm":
+        x = build.wanted_rows(_kept(x))
+    logits = build.linear(x, shape.vocabulary, build.homes.output)
+    graph.expand(graph.over(logits) if shape.scaled_logits else logits)
+    return graph
+
+
+def _kept(x: Tensor) -> Tensor:
+    """Drafters may read this, so its memory is not used again."""
+    x.is_kept = True
+    return x
+
+
+def _block(build: Build, x: Tensor, index: int, *, is_last: bool) -> Tensor:
+    home, block, graph, style = build.homes.blocks[index], build.shape.blocks[index], build.graph, build.style
+    normed = build.norm(x, home) if style.norms_before else x
+    if style.one_part and not (block.attends or block.recurrent):
+        return graph.over(_feed_forward(build, normed, index), x)
+    if style.expands_norms:
+        graph.expand(normed)
+    if block.attends and block.recurrent:
+        y = _attention(build, normed, index)
+        y = graph.over(y, MIXERS[style.mixer](build, build.norm(x, home), index))
+        x = graph.over(y, x)
+        x = build.wanted_rows(x) if is_last else x
+    else:
+        y = _attention(build, normed, index) if block.attends else MIXERS[style.mixer](build, normed, index)
+        if is_last and style.wanted_rows == "last block":
+            y, x = build.wanted_rows(y), build.wanted_rows(x)
+            normed = build.wanted_rows(normed) if style.parallel else normed
+        if style.parallel:
+            return graph.over(graph.over(_feed_forward(build, normed, index), x), y)
+        x = _added(build, _behind(build, y, home), x)
+    if style.one_part:
+        return x
+    normed = build.norm(x, home) if style.norms_before else x
+    y = _behind(build, _feed_forward(build, normed, index), home)
+    return graph.over(x, y) if style.residual_first or style.residual_first_last else _added(build, y, x)
+
+
+def _behind(build: Build, y: Tensor, home: int) -> Tensor:
+    """What happens to a part's result before it is added."""
+    y = build.norm(y, home) if build.style.norms_behind else y
+    return build.graph.over(y) if build.shape.scaled_residual else y
+
+
+def _added(build: Build, y: Tensor, residual: Tensor) -> Tensor:
+    return build.graph.over(residual, y) if build.style.residual_first else build.graph.over(y, residual)
+
+
+def _attention(build: Build, x: Tensor, index: int) -> Tensor:
+    return (gated_attention if build.style.mixer == "delta" else attention)(build, x, index)
+
+
+def _feed_forward(build: Build, x: Tensor, index: int) -> Tensor:
+    block, home, graph = build.shape.blocks[index], build.homes.blocks[index], build.graph
+    if not block.expert_width:
+        return feed_forward(build, x, block.feed_forward, home, gated=block.gated, fused=block.fused_gate)
+    y = routed_experts(build, x, index)
+    if block.shared_width:
+        shared = feed_forward(build, x, block.shared_width, home, gated=block.expert_gated)
+        if build.style.shared_gate:
+            gate = build.linear(x, 1, home)
+            shared = graph.over(shared, graph.over(gate) if build.style.mixer else graph.over(graph.over(gate), gate))
+        y = graph.over(y, shared)
+    return y
