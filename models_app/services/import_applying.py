@@ -7,23 +7,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
-from gpus_app import memory_settings
 from gpus_app.models import Backend, Host, HostSetting
 from gpus_app.selectors import section
-from gpus_app.services import save_memory_settings
 from models_app.core.export.fragments import form_of
 from models_app.core.imports.report import Item, Kind, Needs, Status, Target, item_from_json, item_to_json
-from models_app.fleet_sections import FLEET_SECTIONS
 from models_app.models import Fragment, ImportBatch, Row, Variant
-from models_app.services.backends import BackendValues, add_backend
 from models_app.services.editing import pinned, save_override
 from models_app.services.fragments import save_fragment
 from models_app.services.import_current import Stored
+from models_app.services.import_kinds import TAKERS
 from models_app.services.importing import batch_of
 from models_app.services.planning import host_facts
-from models_app.services.sections import save_fleet_section
+from models_app.services.sections import SECTION_SAVES
 from models_app.services.variants import add_variant, save_variant
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, level_of, require
@@ -140,8 +138,17 @@ def _masked(item: Item) -> Item:
     return replace(item, value=MASKED, ours=MASKED if item.ours is not None else None) if item.secret else item
 
 
-ORDER = (Kind.BACKEND, Kind.SETTING, Kind.OVERRIDE, Kind.VARIANT, Kind.FRAGMENT)
-"""What later writes depend on comes first."""
+ORDER = (
+    Kind.ROOT,
+    Kind.BACKEND,
+    Kind.SETTING,
+    Kind.FLEET_VARIANT,
+    Kind.OVERRIDE,
+    Kind.VARIANT,
+    Kind.RULE,
+    Kind.FRAGMENT,
+)
+"""What later writes depend on comes first. A rule that came before a model's own settings would be copied into them."""
 
 
 def _grouped(items: Iterable[Item]) -> dict[Target, list[Item]]:
@@ -177,10 +184,11 @@ class _Writer:
                 )
 
     def write(self, target: Target, items: list[Item]) -> None:
-        values = {item.target.field: item.value for item in items}
+        values = {item.target.field: item.value for item in items if item.target.field}
         match target.kind:
-            case Kind.BACKEND:
-                self._backend(target, items[0].value)
+            case kind if kind in TAKERS:
+                if made := TAKERS[kind].write(self.host, target, items, self.actor):
+                    self._note(kind, target.subject, made["version"], made["before"], target.variant)
             case Kind.SETTING:
                 self._setting(target.subject, values)
             case Kind.OVERRIDE:
@@ -195,24 +203,12 @@ class _Writer:
             {"kind": kind, "subject": subject, "variant": variant, "version": version, "before": before}
         )
 
-    def _backend(self, target: Target, value: Mapping[str, Any]) -> None:
-        known = Backend.objects.filter(host=self.host, path=target.subject).exists()
-        values = BackendValues(kind=value["kind"], path=target.subject)
-        row = add_backend(host=self.host, values=values, actor=self.actor)
-        if not known:
-            self._note(Kind.BACKEND, row.slug, row.edition, None)
-
     def _setting(self, name: str, values: Mapping[str, Any]) -> None:
         held: HostSetting = section(Host.objects.get(pk=self.host.pk), name)
         before, wanted = dict(held.values), {**held.values, **values}
-        if name in FLEET_SECTIONS:
-            row = save_fleet_section(
-                host=self.host, section=name, values=wanted, version=held.version, actor=self.actor
-            )
-        elif name == memory_settings.SECTION:
-            row = save_memory_settings(host=self.host, values=wanted, version=held.version, actor=self.actor)
-        else:
+        if name not in SECTION_SAVES:
             raise Refused(f"There is no section {name}.")
+        row = SECTION_SAVES[name](host=self.host, values=wanted, version=held.version, actor=self.actor)
         if row.version > held.version:
             self._note(Kind.SETTING, name, row.version, before)
 
@@ -220,10 +216,11 @@ class _Writer:
         row = self.rows[path]
         held = pinned(row)
         if "backend" in values:
-            found = Backend.objects.filter(host=self.host, path=values["backend"]).first()
-            if found is None:
+            named = Q(path=values["backend"]) | Q(slug=values["backend"])
+            found = Backend.objects.filter(named, host=self.host).first() if values["backend"] else None
+            if found is None and values["backend"]:
                 raise Refused(f"{values['backend']} is not registered: tick it among the executables too.")
-            values = {**values, "backend": found.slug}
+            values = {**values, "backend": found.slug if found else ""}
         own = save_override(row=row, values=values, version=held.version, actor=self.actor, action="import")
         if own is not None and own.version > held.version:
             before = held.fields if held.own else None

@@ -13,6 +13,7 @@ from models_app.core.imports.mapping import contained
 from models_app.core.imports.report import Kind, Target, equal_values
 from models_app.models import Fragment, Row
 from models_app.services.editing import pinned
+from models_app.services.import_kinds import TAKERS
 from models_app.services.planning import HostFacts
 
 
@@ -42,12 +43,15 @@ class Stored:
                 return self._override(target)
             case Kind.VARIANT:
                 self._load(target.subject)
-                return self._variants[target.subject].get(target.variant.lower(), {}).get(target.field)
+                held = self._variants[target.subject].get(target.variant.lower())
+                return held.get(target.field) if held is not None and target.field else held is not None or None
             case Kind.SETTING:
                 return section(self.host, target.subject).values.get(target.field)
             case Kind.FRAGMENT:
                 fields = self.fragments.get(target.subject)
                 return fields if not target.field else (fields or {}).get(target.field)
+            case kind if kind in TAKERS:
+                return TAKERS[kind].current(self.host, target)
         return None
 
     def in_force(self, target: Target) -> Any:

@@ -8,18 +8,16 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from gpus_app import memory_settings
-from gpus_app.models import Backend, Host
+from gpus_app.models import Host
 from gpus_app.selectors import section
-from gpus_app.services import save_memory_settings
 from models_app.core.export.fragments import form_of
-from models_app.core.imports.report import Kind
+from models_app.core.imports.report import Kind, Target
 from models_app.models import Fragment, ImportBatch, Row, Variant
 from models_app.models import Override as StoredOverride
-from models_app.services.backends import remove_backend
 from models_app.services.editing import EDITABLE, save_override
 from models_app.services.fragments import save_fragment
-from models_app.services.sections import save_fleet_section
+from models_app.services.import_kinds import TAKERS
+from models_app.services.sections import SECTION_SAVES
 from models_app.services.variants import EDITABLE_ON_VARIANT, delete_variant, save_variant
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
@@ -75,10 +73,13 @@ def _version(batch: ImportBatch, item: Record) -> int | None:
             found = fragments.values_list("version", flat=True).first()
         case Kind.SETTING:
             found = section(Host.objects.get(pk=batch.host_id), item["subject"]).version
-        case Kind.BACKEND:
-            backends = Backend.objects.filter(host=batch.host_id, slug=item["subject"])
-            found = backends.values_list("edition", flat=True).first()
+        case kind if kind in TAKERS:
+            found = TAKERS[kind].version(batch.host, _target(item))
     return found
+
+
+def _target(item: Record) -> Target:
+    return Target(Kind(item["kind"]), item["subject"], item["variant"])
 
 
 def _variants(batch: ImportBatch, item: Record) -> Any:
@@ -127,15 +128,12 @@ def _undo_fragment(batch: ImportBatch, item: Record, actor: Actor) -> None:
 
 
 def _undo_setting(batch: ImportBatch, item: Record, actor: Actor) -> None:
-    name, version = item["subject"], item["version"]
-    if name == memory_settings.SECTION:
-        save_memory_settings(host=batch.host, values=item["before"], version=version, actor=actor)
-    else:
-        save_fleet_section(host=batch.host, section=name, values=item["before"], version=version, actor=actor)
+    save = SECTION_SAVES[item["subject"]]
+    save(host=batch.host, values=item["before"], version=item["version"], actor=actor)
 
 
-def _undo_backend(batch: ImportBatch, item: Record, actor: Actor) -> None:
-    remove_backend(backend=Backend.objects.get(host=batch.host_id, slug=item["subject"]), actor=actor)
+def _undo_whole(batch: ImportBatch, item: Record, actor: Actor) -> None:
+    TAKERS[item["kind"]].undo(batch.host, _target(item), item["before"], actor)
 
 
 _UNDO: Mapping[str, Callable[[ImportBatch, Record, Actor], None]] = {
@@ -143,5 +141,5 @@ _UNDO: Mapping[str, Callable[[ImportBatch, Record, Actor], None]] = {
     Kind.VARIANT: _undo_variant,
     Kind.FRAGMENT: _undo_fragment,
     Kind.SETTING: _undo_setting,
-    Kind.BACKEND: _undo_backend,
+    **dict.fromkeys(TAKERS, _undo_whole),
 }
