@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from gpus_app.core.budget import Budget
@@ -96,15 +97,9 @@ def generate(
         (row.full_path, row.quant): resolve_override(overrides, row.full_path, row.quant, same_path) or Override()
         for row in inventory.rows
     }
-
-    def planned_item(row: Row) -> PlannedModel | Skipped | None:
-        override = own[row.full_path, row.quant]
-        return None if override.skip else _planned(row, override, planner, header_of, budget_of)
-
-    items = [
-        *_with_enhancers(_all_planned(inventory.rows, _chosen_ids(own), planned_item, on_row)),
-        *_lost_files(inventory),
-    ]
+    planned_item = partial(_unless_skipped, own, planner, header_of, budget_of)
+    planned_rows = _all_planned(inventory.rows, _chosen_ids(own), planned_item, on_row)
+    items = [*_with_enhancers(planned_rows), *_lost_files(inventory)]
     router = BY_SLUG[dialect]
     declared = Declared({own.match: own for own in overrides}, lambda override: budget_of(override, "image"))
     built = build_document(items, settings, timestamp, cache_dir=cache_dir, declared=declared, word_rules=word_rules)
@@ -144,6 +139,17 @@ def _all_planned(
         if isinstance(item, PlannedModel):
             taken.update(plan.profile_id for plan in item.plans)
     return items
+
+
+def _unless_skipped(
+    overrides: Mapping[tuple[str, str], Override],
+    planner: Planner,
+    header_of: Callable[[str], Header | None],
+    budget_of: BudgetOf,
+    row: Row,
+) -> PlannedModel | Skipped | None:
+    override = overrides[row.full_path, row.quant]
+    return None if override.skip else _planned(row, override, planner, header_of, budget_of)
 
 
 def _chosen_ids(overrides: Mapping[tuple[str, str], Override]) -> dict[tuple[str, str], str]:
