@@ -9,7 +9,7 @@ from gpus_app.models import Host
 from gpus_app.selectors import section
 from models_app import convert
 from models_app.core.fields import attribute_of
-from models_app.core.imports.mapping import contained
+from models_app.core.imports.beside_models import contained
 from models_app.core.imports.report import Kind, Target, equal_values
 from models_app.models import Fragment, Row
 from models_app.services.editing import pinned

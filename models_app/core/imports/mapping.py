@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from models_app.core.discovery.names import slugify
-from models_app.core.export.fragments import EVERYWHERE, groups_by_hand
-from models_app.core.export.router.load_rules import DEFAULTS, MIN_HEALTH_TIMEOUT_SECONDS
 from models_app.core.fields import OVERRIDE_FIELDS, VARIANT_FIELDS
 from models_app.core.imports.as_settings import as_settings, chunks, whole_text
+from models_app.core.imports.beside_models import clashing, models_elsewhere, top_items
 from models_app.core.imports.report import Item, Kind, Needs, Target
 from models_app.core.imports.router_file import FileEntry, RouterFile
 from models_app.core.launch.llama_flags import LLAMA
@@ -25,17 +24,13 @@ from models_app.core.state.variants import VISION
 
 EXACT, SETTINGS, RAW, SAME = "exact", "settings", "raw", "same"
 """How an entry can be taken over. `same` is what this host would write already."""
-MODELS, TOP, BACKENDS, ELSEWHERE = "models", "top", "backends", "elsewhere"
-"""Headings of the report."""
+MODELS, BACKENDS = "models", "backends"
+"""Headings of the report, beside those of `beside_models`."""
 PLANNED_HERE = frozenset({"estVramGB", "estRamGB"})
 """Figures that are computed here, whatever a file says."""
 AS_FIELDS = frozenset({"ttl", "unlisted"})
 OURS = "quartermaster"
 """In the metadata of an entry that we wrote."""
-BUDGETS = {"vramBudgetGB": ("memory", "targetVramGB"), "ramBudgetGB": ("memory", "maxRamGB")}
-TIMEOUT = "healthCheckTimeout"
-SECRET_TOP = frozenset({"apiKeys", "apiKeyModels"})
-GROUPING = frozenset({"groups", "matrix", "routing"})
 NAME_CHARACTERS = 40
 
 
@@ -171,8 +166,10 @@ def mapped(file: RouterFile, here: Here, taken: Sequence[Taken]) -> tuple[Item, 
     items = [*_programs(file, here, taken)]
     for one in taken:
         items += _entry_items(one, here)
-    items += _top_items(file, here)
-    items += _models_elsewhere(here, taken)
+    items += top_items(file, here.top)
+    named = {one.model.path for one in taken if one.model is not None}
+    served = [(model.path, model.served_id) for model in here.models.values() if not model.problem]
+    items += models_elsewhere(served, named)
     return tuple(items)
 
 
@@ -292,66 +289,8 @@ def _beside_the_plan(entry: FileEntry, key: str, value: Any, ours: Mapping[str, 
         yield _item(entry, key, target, value, needs=Needs.MANAGE)
 
 
-def clashing(ours: Any, value: Any, place: str = "it") -> list[str]:
-    """The places at which two values say different things; lists of names may be added to."""
-    if isinstance(ours, Mapping) and isinstance(value, Mapping):
-        return [found for key in value if key in ours for found in clashing(ours[key], value[key], str(key))]
-    if isinstance(ours, list | tuple) and isinstance(value, list | tuple) and place == "aliases":
-        return []
-    return [] if _plain(ours) == _plain(value) else [place]
-
-
-def contained(value: Any, ours: Any) -> bool:
-    """Whether everything that a value says is said here already."""
-    if isinstance(ours, Mapping) and isinstance(value, Mapping):
-        return all(key in ours and contained(inner, ours[key]) for key, inner in value.items())
-    return bool(_plain(ours) == _plain(value))
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
 def _foreign(key: str, value: Any) -> Any:
     """A key without what we ourselves wrote into it; None where nothing is left."""
     if key == "metadata" and isinstance(value, Mapping):
         return {name: inner for name, inner in value.items() if name != OURS} or None
     return value
-
-
-def _top_items(file: RouterFile, here: Here) -> Iterator[Item]:
-    by_hand = groups_by_hand(file.top)
-    for key, value in file.top.items():
-        line = file.lines.get(key, 0)
-        if key in BUDGETS:
-            section, name = BUDGETS[key]
-            yield Item(key, line, Target(Kind.SETTING, section, field=name), value, TOP)
-        elif key == TIMEOUT:
-            yield _timeout(value, line)
-        elif key in here.top and key not in GROUPING:
-            clash = clashing(here.top[key], value, key)
-            note = f"Planning writes {', '.join(clash)} itself." if clash else "As it would be written here."
-            target = Target(Kind.NOWHERE if clash else Kind.FRAGMENT, field=key)
-            yield Item(key, line, target, value, TOP, note=note, needs=Needs.MANAGE, secret=key in SECRET_TOP)
-        else:
-            note = "These groups take the place of planned ones." if by_hand and key in GROUPING else ""
-            where = Target(Kind.FRAGMENT, EVERYWHERE) if key == EVERYWHERE else Target(Kind.FRAGMENT, field=key)
-            yield Item(key, line, where, value, TOP, note=note, needs=Needs.MANAGE, secret=key in SECRET_TOP)
-    if TIMEOUT not in file.top and file.dialect == "llama-swap":
-        yield replace(_timeout(DEFAULTS[TIMEOUT], 0), note="Not given in the file: what its router takes then.")
-
-
-def _timeout(value: Any, line: int) -> Item:
-    sound = isinstance(value, int) and not isinstance(value, bool)
-    seconds = max(MIN_HEALTH_TIMEOUT_SECONDS, value) if sound else DEFAULTS[TIMEOUT]
-    return Item(TIMEOUT, line, Target(Kind.SETTING, "advanced", field=TIMEOUT), seconds, TOP)
-
-
-def _models_elsewhere(here: Here, taken: Sequence[Taken]) -> Iterator[Item]:
-    """Models of the host that the file does not have: they would be new in it."""
-    named = {one.model.path for one in taken if one.model is not None}
-    for model in here.models.values():
-        if model.path not in named and not model.problem:
-            target = Target(Kind.OVERRIDE, model.path, field="skip")
-            note = f"{model.served_id} is not in the file. Ticked, it is left out of yours too."
-            yield Item(model.served_id, 0, target, True, ELSEWHERE, model.served_id, note=note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models_app.core.catalog import ArgToken
 from models_app.core.errors import LaunchError
@@ -64,38 +64,32 @@ def compose(
     generated = " ".join(lines)
     if not custom_lines:
         return Composition(tuple(lines), _tokens_of(table, lines, rules), generated=generated, custom=text)
+    base = Composition(tuple(lines), (), generated=generated, custom=text, alone=alone)
     try:
         argv = split_command(text, rules)
     except LaunchError as error:
-        return Composition(
-            (*lines, *custom_lines),
-            _tokens_of(table, lines, rules),
-            generated=generated,
-            custom=text,
-            error=str(error),
-            alone=alone,
-        )
-    words = read_words(table, argv)
-    owned = owned_by(words)
+        tokens = _tokens_of(table, lines, rules)
+        return replace(base, lines=(*lines, *custom_lines), tokens=tokens, error=str(error))
     if _splits_differently(custom_lines, argv, rules):
         custom_lines = [join_tokens(argv, rules)]
+    return _laid_over(base, table, read_words(table, argv), custom_lines, rules)
+
+
+def _laid_over(
+    base: Composition, table: FlagTable, words: Sequence[Word], custom_lines: Sequence[str], rules: str
+) -> Composition:
+    """The generated lines of `base` without what the words own, and the words behind them."""
+    owned = owned_by(words)
     kept: list[str] = []
     tokens: list[ArgToken] = []
-    for line in lines:
+    for line in base.lines:
         rest, line_tokens = _without_owned(table, line, owned, rules)
         tokens += line_tokens
         if rest:
             kept.append(rest)
     tokens += [_token(word, CUSTOM) for word in words]
-    return Composition(
-        (*kept, *custom_lines),
-        tuple(tokens),
-        owned,
-        generated,
-        text,
-        warnings=inline_warnings(table, words),
-        alone=alone,
-    )
+    warnings = inline_warnings(table, words)
+    return replace(base, lines=(*kept, *custom_lines), tokens=tuple(tokens), owned=owned, warnings=warnings)
 
 
 def plumbing(table: FlagTable, lines: Sequence[str], rules: str = POSIX) -> list[str]:
