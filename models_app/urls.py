@@ -37,6 +37,7 @@ from models_app.views import (
     router,
     rules,
     setup,
+    voices,
 )
 
 pages = [
@@ -127,6 +128,16 @@ pages = [
     path("router/", router.router_home, name="router-home"),
     path("router/<slug:slug>/", router.router_show, name="router-show"),
     path("router/<slug:slug>/action/", router.router_action, name="router-action"),
+    path("voices/", voices.voices_home, name="voice-home"),
+    path("voices/<slug:slug>/", voices.voice_list, name="voice-list"),
+    path("voices/<slug:slug>/new/", voices.voice_new, name="voice-new"),
+    path("voices/<slug:slug>/<int:pk>/delete/", voices.voice_delete, name="voice-delete"),
+    path("voices/<slug:slug>/<int:pk>/send/", voices.voice_send, name="voice-send"),
+    path("voices/<slug:slug>/servers/<int:model>/ask/", voices.server_ask, name="speech-ask"),
+    path("voices/<slug:slug>/servers/<int:model>/drop/", voices.server_drop, name="speech-drop"),
+    path("voices/<slug:slug>/servers/<int:model>/address/", voices.server_address, name="speech-address"),
+    path("voices/<slug:slug>/servers/<int:model>/audition/", voices.audition, name="voice-audition"),
+    path("voices/<slug:slug>/auditions/<int:pk>/audio/", voices.audition_audio, name="audition-audio"),
 ]
 
 urlpatterns = [

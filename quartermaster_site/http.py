@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
+_RANGE = re.compile(r"bytes=([0-9]{0,15})-([0-9]{0,15})")
 STOP_POLLING = 286
 """The status that ends an htmx 2 poll (W-021)."""
 
@@ -55,6 +57,22 @@ def go_to(request: HttpRequest, url: str) -> HttpResponse:
     if request.htmx:  # type: ignore[attr-defined]
         return HttpResponseClientRedirect(url)
     return HttpResponseRedirect(url)
+
+
+def part_of(request: HttpRequest, data: bytes, content_type: str) -> HttpResponse:
+    """All of `data`, or the one range of it that a player asks for: some play nothing that they cannot jump in."""
+    found = _RANGE.fullmatch(request.headers.get("Range", ""))
+    response = HttpResponse(data, content_type=content_type)
+    if found and (found[1] or found[2]):
+        first = int(found[1]) if found[1] else max(0, len(data) - int(found[2]))
+        last = min(int(found[2]), len(data) - 1) if found[1] and found[2] else len(data) - 1
+        if first > last:
+            response = HttpResponse(status=416, headers={"Content-Range": f"bytes */{len(data)}"})
+        else:
+            response = HttpResponse(data[first : last + 1], content_type=content_type, status=206)
+            response["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
+    response["Accept-Ranges"] = "bytes"
+    return response
 
 
 def local_path(request: HttpRequest, candidate: str, default: str = "/") -> str:

@@ -195,7 +195,8 @@ CONTENT_SECURITY_POLICY = {
         "base-uri": [NONE],
     }
 }
-DATA_UPLOAD_MAX_MEMORY_SIZE = 17 * 1024 * 1024
+# A config file has 16 MiB at most, a recording of a voice 20.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 22 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 4000
 
 # Logging

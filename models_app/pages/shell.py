@@ -255,6 +255,7 @@ class Shell:
                 (
                     self._item("Hosts", "models:host-list", key="h"),
                     *([self._item("Router", "models:router-show", host.slug)] if host else []),
+                    *([self._item("Voices", "models:voice-list", host.slug)] if host else []),
                     self._item("Jobs", "jobs:job-list", key="j", count=running, unit="running"),
                 ),
             ),

@@ -20,6 +20,7 @@ from models_app.models import Router
 from models_app.router.connection import checked_url, is_sendable_key
 from models_app.router.state import HOLDING, MAX_MODELS, MAX_NAME_CHARACTERS, STATES
 from models_app.routing import ALL
+from models_app.signals import router_seen
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import EditConflict, Refused
@@ -139,6 +140,7 @@ def _store(row: Router, answer: Mapping[str, Any]) -> None:
         row.kind = untrusted.text(answer.get("kind"), "kind", 16)
         row.program_version = untrusted.text(answer.get("version"), "version", 100)
         row.seen_at = now
+        transaction.on_commit(lambda: router_seen.send(sender=Router, router=row))
     row.save()
 
 

@@ -23,6 +23,7 @@ class Kind:
     """Shown in lists of jobs; questions that a page asks by the way are not."""
 
 
+_VOICES = "models_app.services.voice_jobs.VoiceReceiver"
 KINDS: tuple[Kind, ...] = (
     Kind("scan", "Scan", "models_app.host_tasks.scan_folders", True, "models_app.receivers.ScanReceiver", unit="files"),
     Kind(
@@ -117,6 +118,16 @@ KINDS: tuple[Kind, ...] = (
         True,
         "models_app.receivers.RouterReceiver",
         repeatable=False,
+    ),
+    *(
+        Kind(slug, label, "models_app.speech.ask_speech_server", True, _VOICES, **more)  # type: ignore[arg-type]
+        for slug, label, more in (
+            ("list_voices", "Ask for voices", {"listed": False}),
+            ("register_voice", "Register voice", {}),
+            ("restore_voice", "Register voice again", {"listed": False}),
+            ("delete_voice", "Delete voice", {}),
+            ("audition", "Audition", {"repeatable": False}),
+        )
     ),
 )
 

@@ -199,6 +199,8 @@ def _links(job: Job) -> tuple[Link, ...]:
         return (Link(reverse("models:config-show", args=[slug]), "Config file"),)
     if job.kind == "test_launch":
         return (Link(reverse("models:model-trial", args=[job.object_id]), job.object_label),)
+    if job.object_type == "speech":
+        return (Link(reverse("models:voice-list", args=[slug]), "Voices"),)
     if job.kind == "verify_memory":
         return (Link(f"{reverse('models:model-show', args=[job.object_id])}#check", job.object_label),)
     return (Link(reverse("models:host-show", args=[slug]), job.host.name),)

@@ -33,6 +33,14 @@ class Receiver:
     def failed(self, job: Job) -> None:
         """The work failed, or got lost."""
 
+    def message(self, job: Job) -> dict[str, Any]:
+        """What the host is given: the inputs, or more where that is too large or too secret for the job's row.
+
+        Raises QuartermasterError where there is nothing to send any more: the job has failed then.
+        """
+        inputs: dict[str, Any] = job.inputs
+        return inputs
+
     def inputs_again(self, job: Job) -> dict[str, Any]:
         """What a repetition of the job is given: the same, unless something in it goes stale."""
         inputs: dict[str, Any] = job.inputs

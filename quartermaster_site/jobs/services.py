@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, may, require
-from quartermaster_site.errors import NotAllowed, Refused
+from quartermaster_site.errors import NotAllowed, QuartermasterError, Refused
 from quartermaster_site.jobs import connection, dispatch, kinds, outcomes
 from quartermaster_site.jobs.models import UNFINISHED, Job, State
 from quartermaster_site.jobs.receiving import receiver_of
@@ -91,12 +91,20 @@ def _queue(job: Job) -> Started:
 def _send(job: Job, kind: kinds.Kind) -> None:
     arguments: dict[str, Any] = {"job": job.pk}
     if kind.on_host:
-        arguments |= {"token": job.token, "inputs": job.inputs}
+        try:
+            arguments |= {"token": job.token, "inputs": receiver_of(job).message(job)}
+        except QuartermasterError as error:
+            _fail(job, type(error).__name__, str(error))
+            return
     try:
         dispatch.send(kind.task, job.queue, **arguments)
     except connection.BROKER_ERRORS as error:
-        outcomes.fail(job, error_kind="Broker", error=f"The task could not be queued: {error}", advice="Try again.")
-        receiver_of(job).failed(job)
+        _fail(job, "Broker", f"The task could not be queued: {error}", "Try again.")
+
+
+def _fail(job: Job, kind: str, error: str, advice: str = "") -> None:
+    outcomes.fail(job, error_kind=kind, error=error, advice=advice)
+    receiver_of(job).failed(job)
 
 
 def may_cancel(user: Any, job: Job) -> bool:

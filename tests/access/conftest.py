@@ -5,11 +5,26 @@ from __future__ import annotations
 import pytest
 from allauth.usersessions.models import UserSession
 from django.contrib.auth import get_user_model
+from django.utils import timezone
 
 from gpus_app.models import Backend, Host, HostSetting
-from models_app.models import Change, Component, Finding, HeaderFacts, Override, Revision, Root, Row, StoredPlan
+from models_app.models import (
+    Audition,
+    Change,
+    Component,
+    Finding,
+    HeaderFacts,
+    Override,
+    Revision,
+    Root,
+    Row,
+    SpeechServer,
+    StoredPlan,
+    Voice,
+)
 from quartermaster_site.access.models import Account
 from quartermaster_site.jobs.models import Job
+from tests.speech_files import wav
 
 
 @pytest.fixture(autouse=True)
@@ -17,6 +32,7 @@ def _nothing_is_sent(monkeypatch):
     monkeypatch.setattr("quartermaster_site.jobs.dispatch.send", lambda *args, **kwargs: None)
 
 
+TALKER = 801
 FACTS = {
     "format": "gguf",
     "architecture": "llama",
@@ -54,6 +70,28 @@ def add_model(host: Host, root: Root, number: int, quant: str = "Q4_0") -> Row:
     )
     StoredPlan.objects.create(row=row, profile_id=served, verdict="fits", ctx_tokens=4096, est_ram_bytes=1 << 30)
     return row
+
+
+def add_talker(host: Host, root: Root) -> dict[str, int]:
+    """A speech model whose server answers at an address of its own, a voice, and something it spoke."""
+    path = f"{root.path}/qwen-talker.gguf"
+    row = Row.objects.create(
+        pk=TALKER,
+        host=host,
+        root=root,
+        path=path,
+        served_id="qwen-talker",
+        base_id="qwen-talker",
+        file_name="qwen-talker.gguf",
+        model_class="tts",
+        architecture="qwen3-tts",
+        found={"id": "qwen-talker", "full_path": path},
+    )
+    listed = [{"name": "guest", "kind": "registered"}]
+    SpeechServer.objects.create(row=row, url="http://127.0.0.1:8080", listed=listed, seen_at=timezone.now())
+    voice = Voice.objects.create(host=host, name="anna", form="wav", wav=wav(), size_bytes=48_044, seconds=1)
+    audition = Audition.objects.create(row=row, request={"input": "Hello."}, audio=wav(), seconds=1)
+    return {"talker": row.pk, "voice": voice.pk, "audition": audition.pk}
 
 
 @pytest.fixture
@@ -112,4 +150,5 @@ def installation(host, root):
         "backend": backend.pk,
         "finding": finding.pk,
         **pinned,
+        **add_talker(host, root),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 import pytest
@@ -13,6 +14,18 @@ from gpus_app.models import Host
 from models_app.models import Publishing, Revision, RevisionDetails, Router, Row, TargetWatch
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.jobs.models import Job
+from tests.access.conftest import TALKER
+from tests.speech_files import wav
+
+
+class Recording(io.BytesIO):
+    """A file to upload again and again."""
+
+    name = "new.wav"
+
+    def read(self, size: int | None = -1) -> bytes:
+        return wav()
+
 
 VIEWER, OPERATOR, EDITOR, ADMIN = ROLES = ("viewer", "operator", "editor", "admin")
 
@@ -51,6 +64,10 @@ READ = [
     "/config/local/",
     "/router/",
     "/router/local/",
+    "/voices/",
+    "/voices/local/",
+    "/voices/local/servers/{talker}/audition/",
+    "/voices/local/auditions/{audition}/audio/",
     "/config/local/review/",
     "/config/local/revisions/",
     "/config/local/drift/",
@@ -62,6 +79,9 @@ READ = [
     "/account/",
 ]
 ASK = {
+    "/voices/local/new/": EDITOR,
+    "/voices/local/{voice}/delete/": EDITOR,
+    "/voices/local/servers/{talker}/address/": ADMIN,
     "/models/{model}/forget/": EDITOR,
     "/models/bulk/": EDITOR,
     "/models/{model}/reset/": EDITOR,
@@ -140,6 +160,13 @@ CHANGE = {
     "/config/local/drift/choose/": (OPERATOR, {"choice": "hand"}),
     "/router/local/": (ADMIN, {"version": "0", "url": "http://127.0.0.1:8080"}),
     "/router/local/action/": (OPERATOR, {"action": "unload", "model": "*"}),
+    "/voices/local/new/": (EDITOR, {"name": "new", "wav": Recording()}),
+    "/voices/local/{voice}/delete/": (EDITOR, {}),
+    "/voices/local/{voice}/send/": (OPERATOR, {"model": str(TALKER)}),
+    "/voices/local/servers/{talker}/ask/": (OPERATOR, {}),
+    "/voices/local/servers/{talker}/drop/": (EDITOR, {"name": "guest"}),
+    "/voices/local/servers/{talker}/audition/": (OPERATOR, {"input": "Hello."}),
+    "/voices/local/servers/{talker}/address/": (ADMIN, {"url": "http://127.0.0.1:8081"}),
     "/config/local/policy/": (ADMIN, {"policy": "auto"}),
     "/jobs/{job}/retry/": (OPERATOR, {}),
     "/jobs/{job}/cancel/": (OPERATOR, {}),

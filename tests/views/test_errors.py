@@ -22,14 +22,14 @@ HTMX = {"HX-Request": "true"}
 
 
 def test_too_large_a_form_is_413(gpu_host: Host, admin: Client) -> None:
-    answer = admin.post("/hosts/local/folders/add/", {"path": "x" * (18 << 20)})
+    answer = admin.post("/hosts/local/folders/add/", {"path": "x" * (23 << 20)})
     assert answer.status_code == 413
-    assert "at most 17 MiB" in answer.content.decode()
+    assert "at most 22 MiB" in answer.content.decode()
 
 
 def test_a_large_file_is_refused_before_it_is_written_to_disk(gpu_host: Host, finished_setup: None) -> None:
-    """No page takes files; Django would keep this one in the temporary folder, for anybody who asks."""
-    upload = SimpleUploadedFile("x", b"x" * (18 << 20))
+    """No page takes one of this size; Django would keep it in the temporary folder, for anybody who asks."""
+    upload = SimpleUploadedFile("x", b"x" * (23 << 20))
     assert Client().post("/login/", {"login": "x", "password": "x", "file": upload}).status_code == 413
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from models_app.core.catalog import MemoryTerm
 from models_app.core.classes.qwentts import FIRST_FLAGS, memory_mib
 from models_app.core.classes.tts import COMPUTE_GIB, QWENTTS, VOICES_GIB, qwentts_estimate_gib
 from models_app.core.fields.field import SWITCH
@@ -34,12 +35,9 @@ def plan_qwentts(request: Request) -> Answer:
         ],
     )
     slots = max(1, number_after(command, BATCH_FLAG, 1))
-    from_wav = request.surroundings.has_wav_voices
-    kv_mib, ring_mib = memory_mib(slots)
-    codec_gib = row.codec_size_bytes / GIB
-    total_gib = qwentts_estimate_gib(request.size_gib, codec_gib, slots, from_wav)
-    cache_gib = total_gib - request.size_gib - codec_gib - COMPUTE_GIB - (VOICES_GIB if from_wav else 0)
-    requests = f"{slots} requests" if slots > 1 else "1 request"
+    total_gib = qwentts_estimate_gib(
+        request.size_gib, row.codec_size_bytes / GIB, slots, request.surroundings.has_wav_voices
+    )
     return Answer(
         command,
         {
@@ -53,24 +51,32 @@ def plan_qwentts(request: Request) -> Answer:
             "capabilities": {"in": ["text"], "out": ["audio"], "voiceClone": True},
         },
         engine=QWENTTS,
-        terms=[
-            term("weights", "Talker", "the size of its file", vram_gib=request.size_gib),
-            term("weights", "Codec", "the size of its file", vram_gib=codec_gib),
-            term(
-                "kv",
-                f"Cache of {requests} side by side",
-                f"{kv_mib:,} MiB of keys and values, {ring_mib:,} MiB of ring buffers in the codec",
-                vram_gib=cache_gib,
-            ),
-            term("compute", "To compute with", "a flat 0.35 GiB", vram_gib=COMPUTE_GIB),
-            *(
-                [term("compute", "Encoders for voices", "a flat 0.12 GiB: voices come from WAV", vram_gib=VOICES_GIB)]
-                if from_wav
-                else []
-            ),
-        ],
+        terms=_terms(request, slots, total_gib),
         warnings=[*([] if row.codec_path else [CODEC_MISSING]), *warnings],
     )
+
+
+def _terms(request: Request, slots: int, total_gib: float) -> list[MemoryTerm]:
+    """Where the estimate goes; the cache is what is left of it."""
+    kv_mib, ring_mib = memory_mib(slots)
+    requests = f"{slots} requests" if slots > 1 else "1 request"
+    flat = [term("compute", "To compute with", "a flat 0.35 GiB", vram_gib=COMPUTE_GIB)]
+    if request.surroundings.has_wav_voices:
+        how = "a flat 0.12 GiB: voices are taken from recordings"
+        flat.append(term("compute", "Encoders for voices", how, vram_gib=VOICES_GIB))
+    codec_gib = request.row.codec_size_bytes / GIB
+    flat_gib = COMPUTE_GIB + (VOICES_GIB if request.surroundings.has_wav_voices else 0)
+    return [
+        term("weights", "Talker", "the size of its file", vram_gib=request.size_gib),
+        term("weights", "Codec", "the size of its file", vram_gib=codec_gib),
+        term(
+            "kv",
+            f"Cache of {requests} side by side",
+            f"{kv_mib:,} MiB of keys and values, {ring_mib:,} MiB of ring buffers in the codec",
+            vram_gib=total_gib - request.size_gib - codec_gib - flat_gib,
+        ),
+        *flat,
+    ]
 
 
 def _flags(request: Request) -> tuple[list[str], list[str]]:

@@ -1,0 +1,191 @@
+"""The Voices pages of a host: what its speech servers speak with, keeping voices, and trying them."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from gpus_app.models import Host
+from gpus_app.selectors import get_host
+from models_app.pages.shell import remember_host, shell_of
+from models_app.pages.voices_page import audition_views, sent_text, server_views, voice_views
+from models_app.selectors import voices as selectors
+from models_app.services import voice_jobs
+from models_app.services import voices as services
+from models_app.voice_form import AddressForm, AuditionForm, VoiceForm
+from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.permissions import Level, may, needs, require
+from quartermaster_site.errors import NotFound, Refused
+from quartermaster_site.http import Request, go_to, page, part_of
+from quartermaster_site.jobs.models import UNFINISHED, Job
+
+AT_WORK = tuple(kind for kind in voice_jobs.ACTIONS if kind != voice_jobs.AUDITION)
+
+
+@require_safe
+@needs(Level.VIEW)
+def voices_home(request: Request) -> HttpResponse:
+    """To the voices of the host looked at last; to the hosts where there is none yet."""
+    host = shell_of(request).host
+    return go_to(request, reverse("models:voice-list", args=[host.slug]) if host else reverse("models:host-list"))
+
+
+@require_safe
+@needs(Level.VIEW)
+def voice_list(request: Request, slug: str) -> HttpResponse:
+    """Servers with what they list, and the voices kept for them."""
+    host = next((host for host in shell_of(request).hosts if host.slug == slug), None) or get_host(slug)
+    remember_host(request, host)
+    models, voices = selectors.speech_models(host), list(selectors.voices_of(host))
+    context = {
+        "host": host,
+        "servers": server_views(models, voices),
+        "voices": voice_views(models, voices),
+        "at_work": list(Job.objects.filter(host=host, kind__in=AT_WORK, state__in=UNFINISHED).defer("inputs", "log")),
+        "may_operate": may(request.user, Level.OPERATE),
+        "may_edit": may(request.user, Level.EDIT),
+        "may_manage": may(request.user, Level.MANAGE),
+    }
+    return page(request, "voices/voice_list.html", context, fragments=["voices-state"])
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.EDIT)
+def voice_new(request: Request, slug: str) -> HttpResponse:
+    """The form of a new voice; a POST keeps it and sends it to the servers that run."""
+    host = get_host(slug)
+    remember_host(request, host)
+    form = VoiceForm(request.POST or None, request.FILES or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            voice, jobs = services.keep_voice(host=host, new=form.values(), actor=actor_of(request))
+        except Refused as error:
+            form.take_refusal(error)
+        else:
+            waiting = sum(model.takes(voice) for model in selectors.speech_models(host))
+            messages.success(request, sent_text(len(jobs), waiting))
+            return _home(request, host)
+    context = {"host": host, "form": form}
+    return page(request, "voices/voice_new.html", context, status=422 if request.method == "POST" else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.EDIT)
+def voice_delete(request: Request, slug: str, pk: int) -> HttpResponse:
+    """Asks first."""
+    host = get_host(slug)
+    voice = selectors.get_voice(host, pk)
+    if request.method == "POST":
+        services.delete_voice(voice=voice, actor=actor_of(request))
+        messages.success(request, f"{voice.name} is deleted.")
+        return _home(request, host)
+    return page(request, "voices/voice_delete.html", {"host": host, "voice": voice})
+
+
+@require_POST
+@needs(Level.OPERATE)
+def voice_send(request: Request, slug: str, pk: int) -> HttpResponse:
+    """Register a kept voice with the server that the form names."""
+    host = get_host(slug)
+    voice = selectors.get_voice(host, pk)
+    model = selectors.get_speech_model(_number(request.POST.get("model", "")), host)
+    services.send_voice(voice=voice, model=model, actor=actor_of(request))
+    return _home(request, host)
+
+
+@require_POST
+@needs(Level.OPERATE)
+def server_ask(request: Request, slug: str, model: int) -> HttpResponse:
+    """Have a server list its voices."""
+    host = get_host(slug)
+    services.ask_voices(model=selectors.get_speech_model(model, host), actor=actor_of(request))
+    return _home(request, host)
+
+
+@require_POST
+@needs(Level.EDIT)
+def server_drop(request: Request, slug: str, model: int) -> HttpResponse:
+    """Have a server drop a voice that is not kept here."""
+    host = get_host(slug)
+    name = request.POST.get("name", "")
+    services.drop_voice(model=selectors.get_speech_model(model, host), name=name, actor=actor_of(request))
+    return _home(request, host)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.MANAGE)
+def server_address(request: Request, slug: str, model: int) -> HttpResponse:
+    """Where the server of a model listens that the router does not run."""
+    host = get_host(slug)
+    found = selectors.get_speech_model(model, host)
+    form = AddressForm(request.POST if request.method == "POST" else None, url=found.server.url)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.save_address(model=found, url=form.cleaned_data["url"], actor=actor_of(request))
+        except Refused as error:
+            form.take_refusal(error)
+        else:
+            messages.success(request, "Applied.")
+            return _home(request, host)
+    context = {"host": host, "row": found.row, "form": form}
+    return page(request, "voices/server_address.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.VIEW)
+def audition(request: Request, slug: str, model: int) -> HttpResponse:
+    """What was tried with a model; a POST has it speak."""
+    host = get_host(slug)
+    remember_host(request, host)
+    found = selectors.get_speech_model(model, host)
+    form = AuditionForm(
+        request.POST if request.method == "POST" else None,
+        model_type=found.type,
+        voices=sorted(found.listed),
+        chosen=request.GET.get("voice", ""),
+    )
+    if request.method == "POST":
+        require(request.user, Level.OPERATE)
+        if form.is_valid():
+            try:
+                started = services.start_audition(model=found, body=form.body(), actor=actor_of(request))
+            except Refused as error:
+                form.take_refusal(error)
+            else:
+                if not started.created:
+                    messages.info(request, "This model speaks already: wait for it, then try again.")
+                return go_to(request, reverse("models:voice-audition", args=[slug, model]))
+    tried = audition_views(list(selectors.auditions_of(found.row)[: voice_jobs.MAX_AUDITIONS]))
+    context = {
+        "host": host,
+        "row": found.row,
+        "problem": found.problem,
+        "form": form,
+        "tried": tried,
+        "at_work": any(item.running for item in tried),
+        "may_operate": may(request.user, Level.OPERATE),
+    }
+    return page(request, "voices/audition.html", context, fragments=["auditions"], status=422 if form.errors else 200)
+
+
+@require_safe
+@needs(Level.VIEW)
+def audition_audio(request: Request, slug: str, pk: int) -> HttpResponse:
+    """The sound, whole or in the part that a player asks for."""
+    found = selectors.get_audition(get_host(slug), pk)
+    if not found.audio:
+        raise NotFound("There is no sound of this audition.")
+    response = part_of(request, bytes(found.audio), "audio/wav")
+    kind = "attachment" if request.GET.get("download") else "inline"
+    response["Content-Disposition"] = f'{kind}; filename="audition-{found.pk}.wav"'
+    return response
+
+
+def _home(request: Request, host: Host) -> HttpResponse:
+    return go_to(request, reverse("models:voice-list", args=[host.slug]))
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
