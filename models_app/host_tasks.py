@@ -18,6 +18,7 @@ from models_app import (
     watching,
 )
 from models_app.core.discovery.roots import Root
+from models_app.core.export.keys import resolved
 from models_app.core.readers.cache import HeaderCache
 from models_app.trial.launch import try_launch
 from quartermaster_site import env
@@ -119,17 +120,20 @@ def write_config(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
     target_file.require_files(inputs.get("must_exist", ()))
     router = inputs.get("router")
     before = routing.read_now(inputs["path"]) if router else None
+    keys = inputs.get("keys", {})
+    text = resolved(inputs["text"], keys)
     written = target_file.write_target(
         inputs["path"],
-        inputs["text"],
+        text,
         sha256=inputs["sha256"],
         expected_sha256=inputs["expected_sha256"],
         adopt=inputs["adopt"],
+        companions=[(item["name"], resolved(item["text"], keys)) for item in inputs.get("companions", ())],
     )
     reloaded: dict[str, Any] = {"outcome": "", "warned": False}
     if router:
         report.progress("Reloading", 1, 2)
-        reloaded = routing.reload(router, written, before, inputs["text"])
+        reloaded = routing.reload(router, written, before, text)
         report.warnings += reloaded["warned"]
     return {
         "path": written.path,

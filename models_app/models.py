@@ -16,6 +16,8 @@ from models_app.drift_rows import DiskVersion as DiskVersion
 from models_app.drift_rows import TargetWatch as TargetWatch
 from models_app.import_rows import Fragment as Fragment
 from models_app.import_rows import ImportBatch as ImportBatch
+from models_app.key_rows import ApiKey as ApiKey
+from models_app.key_rows import KeyPolicy as KeyPolicy
 from models_app.pins import Change as Change
 from models_app.pins import Override as Override
 from models_app.pins import Variant as Variant
@@ -201,6 +203,7 @@ class Revision(Submission):
         CANDIDATE = "candidate", "Planned"
         PUBLISH = "publish", "Published"
         ROLLBACK = "rollback", "Rollback"
+        KEYS = "keys", "Keys only"
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()

@@ -41,6 +41,8 @@ class RevisionDetails(models.Model):
     """`revisions.outline.Outline` as JSON."""
     inputs: models.JSONField[Any, Any] = models.JSONField(default=dict)
     """`revisions.causes.Inputs` as JSON; empty where it is not known."""
+    companions: models.JSONField[Any, Any] = models.JSONField(default=list)
+    """[{"name", "text"}]: files that are written beside the text, with placeholders for keys."""
 
     def __str__(self) -> str:
         return f"details of {self.revision_id}"

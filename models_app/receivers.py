@@ -11,6 +11,7 @@ from models_app.models import Row
 from models_app.services import check_results, preview_plan, results
 from models_app.services.backend_probes import store_probes
 from models_app.services.checks import check_inputs
+from models_app.services.key_export import secrets_of
 from models_app.services.routers import forget_key, note_action
 from models_app.services.scanning import scan_inputs
 from models_app.services.target_looks import look_after
@@ -70,6 +71,13 @@ class TrialReceiver(Receiver):
 
 
 class PublishReceiver(Receiver):
+    def message(self, job: Job) -> dict[str, Any]:
+        """With the secrets of the text's keys, which the job's row does not hold."""
+        inputs: dict[str, Any] = job.inputs
+        texts = [inputs["text"], *(item["text"] for item in inputs.get("companions", ()))]
+        secrets = secrets_of(texts)
+        return {**inputs, "keys": secrets} if secrets else inputs
+
     def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
         forget_key(job)
         if partial:

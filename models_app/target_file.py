@@ -9,13 +9,14 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from gpus_app.core.errors import QuartermasterError
+from models_app.core.errors import ExportError
 from models_app.core.export.stamp import read_stamp
-from models_app.core.export.target import replace_file
+from models_app.core.export.target import replace_file, write_companion
 
 MAX_BYTES = 16 << 20
 KEEP_BACKUPS = 5
@@ -65,11 +66,20 @@ class Written:
     """The file could not be renamed (a bind mount, for example) and was rewritten as it lies."""
 
 
-def write_target(path: str, text: str, *, sha256: str, expected_sha256: str, adopt: bool) -> Written:
+def write_target(
+    path: str,
+    text: str,
+    *,
+    sha256: str,
+    expected_sha256: str,
+    adopt: bool,
+    companions: Sequence[tuple[str, str]] = (),
+) -> Written:
     """Put `text` at `path`.
 
     `sha256` is that of the text, `expected_sha256` that of the bytes we wrote last ("" for never). An existing file is
-    replaced only when it is as we left it, or a person said so (`adopt`).
+    replaced only when it is as we left it, or a person said so (`adopt`). `companions` are files that the text needs,
+    by their path from its folder: each is replaced whole before the text is.
     """
     data = text.encode()
     if hashlib.sha256(data).hexdigest() != sha256:
@@ -81,16 +91,29 @@ def write_target(path: str, text: str, *, sha256: str, expected_sha256: str, ado
     target = Path(os.path.realpath(path))
     _check_folder(target.parent)
     current = _current(target)
+    if current is None:
+        if expected_sha256 and not adopt:
+            raise Drift(f"{target} was removed since it was written.")
+    elif current != data:
+        _check_ours(target, current, expected_sha256, adopt)
+    _write_companions(target.parent, companions)
     if current == data:  # a write that was cut off behind the rename, or nothing to do
         return Written(str(target), sha256, "", in_place=False)
-    if current is not None:
-        _check_ours(target, current, expected_sha256, adopt)
-    elif expected_sha256 and not adopt:
-        raise Drift(f"{target} was removed since it was written.")
     _sweep(target)
     backup = _back_up(target) if current is not None else ""
     in_place = _replace(target, data, current)
     return Written(str(target), sha256, backup, in_place)
+
+
+def _write_companions(folder: Path, companions: Iterable[tuple[str, str]]) -> None:
+    for name, text in companions:
+        parts = PurePosixPath(name).parts
+        if not parts or ".." in parts or PurePosixPath(name).is_absolute() or "\\" in name or ":" in name:
+            raise TargetRefused(f"{name!r} is no name of a file beside the config.")
+        try:
+            write_companion(str(folder.joinpath(*parts)), text)
+        except ExportError as error:
+            raise TargetRefused(f"{error}.") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from models_app.services import routers, target_looks, watching
 from models_app.services.building import build_candidate
 from models_app.services.import_applying import apply_batch
 from models_app.services.importing import read_batch
+from models_app.services.key_publishing import publish_due_keys
 from models_app.services.publishing import write_due
 from quartermaster_site.celery import app
 from quartermaster_site.errors import NotFound
@@ -40,6 +41,12 @@ def apply_import(job: int) -> None:
 def write_due_texts() -> None:
     """Every ten seconds: texts of hosts that are written by themselves."""
     write_due()
+
+
+@app.task(name="models_app.tasks.publish_due_keys")  # type: ignore[untyped-decorator]
+def publish_keys() -> None:
+    """Every half minute, and when keys change: files that hold other keys than they should."""
+    publish_due_keys()
 
 
 @app.task(name="models_app.tasks.folders_looked_at")  # type: ignore[untyped-decorator]

@@ -24,6 +24,7 @@ from models_app.core.export.document import Document, Entry, Skipped
 from models_app.core.export.entry import PlannedModel, plan_warnings
 from models_app.core.export.findings import CheckFinding, unstable
 from models_app.core.export.fragments import NO_FRAGMENTS, Fragments, with_fragments
+from models_app.core.export.keys import ExportKey, with_keys
 from models_app.core.export.llama_swap import Options
 from models_app.core.export.macros import neutral
 from models_app.core.launch.tokens import POSIX
@@ -85,12 +86,14 @@ def generate(
     cache_dir: str = "",
     word_rules: str = POSIX,
     fragments: Fragments = NO_FRAGMENTS,
+    keys: Sequence[ExportKey] = (),
     on_row: Callable[[int, int, str], None] = lambda done, total, name: None,
 ) -> Generated:
     """A file for one host. Raises `ExportError` where a dialect must not be written from these settings.
 
     `same_path` is that of `resolve_override`; `budget_of` says which device servers with one device are told to use;
-    `word_rules` are those by which the host splits commands; `fragments` are merged last.
+    `word_rules` are those by which the host splits commands; `fragments` are merged last; `keys` stand in place of those
+    of the settings.
     """
 
     own = {
@@ -103,7 +106,7 @@ def generate(
     router = BY_SLUG[dialect]
     declared = Declared({own.match: own for own in overrides}, lambda override: budget_of(override, "image"))
     built = build_document(items, settings, timestamp, cache_dir=cache_dir, declared=declared, word_rules=word_rules)
-    document = with_fragments(router.convert(built, options or Options()), fragments)
+    document = with_fragments(router.convert(with_keys(built, keys), options or Options()), fragments)
     text = router.render(document)
     planned = [item for item in items if isinstance(item, PlannedModel)]
     return Generated(

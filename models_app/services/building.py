@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import ntpath
+import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -12,7 +14,7 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from gpus_app.models import Host
+from gpus_app.models import Host, OsFamily
 from gpus_app.selectors import hosts
 from models_app import convert
 from models_app.core import catalog
@@ -20,7 +22,7 @@ from models_app.core.discovery.inventory import Inventory
 from models_app.core.discovery.names import sort_key
 from models_app.core.export.findings import CheckFinding, blocks
 from models_app.core.export.llama_swap import Options
-from models_app.core.export.stamp import HEADER_LINES, body_of, sha256_of, stamped
+from models_app.core.export.stamp import HEADER_LINES, content_digest, stamped
 from models_app.core.generate import Generated, generate
 from models_app.core.launch.tokens import rules_for
 from models_app.models import Finding, Revision, Row, StoredPlan
@@ -31,6 +33,7 @@ from models_app.services.checks import look_when_due
 from models_app.services.command_findings import command_findings
 from models_app.services.derived_findings import NOT_FROM_SCANS, note_findings
 from models_app.services.fragments import fragment_inputs, fragments_of
+from models_app.services.key_export import export_keys, keys_required, numbers_held, sha256_to_write
 from models_app.services.planning import HostFacts, HostPlanner, host_facts
 from models_app.services.revision_details import details_of, inputs_of, newest_change
 from quartermaster_site.jobs.control import ControlReporter
@@ -69,7 +72,7 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
         Row.objects.bulk_update(renamed, ["served_id"], batch_size=200)
         revision, created = _store_revision(host, job, generated, _inputs(host, facts, rows))
         if created:
-            details.revision = revision
+            details.revision, details.companions = revision, _beside(generated)
             details.save()
     note_findings(host, command_findings(planner))
     look_when_due(host)
@@ -109,11 +112,19 @@ def planned_file(
         budget_of=facts.budget_for,
         same_path=facts.same_path,
         dialect=dialect,
-        options=Options(file_name=host.publish_path),
+        options=_options(host),
+        keys=export_keys(host),
         fragments=fragments_of(host, dialect),
         word_rules=rules_for(host.os_family),
         on_row=on_row,
     )
+
+
+def _options(host: Host) -> Options:
+    """Files beside the config lie in its folder. Without a required key the router may be open to everyone."""
+    split = ntpath.split if host.os_family == OsFamily.WINDOWS else posixpath.split
+    folder, name = split(host.publish_path)
+    return Options(config_folder=folder, file_name=name, allow_open=not keys_required(host))
 
 
 def _stored_plans(
@@ -158,7 +169,7 @@ def _placement(plan: catalog.Plan, planner: HostPlanner, row: Row) -> str:
 
 def _store_revision(host: Host, job: Job, generated: Generated, inputs: dict[str, str]) -> tuple[Revision, bool]:
     """The candidate with this body: the newest one again where it is the same, else the next number."""
-    body = sha256_of(body_of(generated.text))
+    body = content_digest(generated.text, _beside(generated))
     newest = Revision.objects.filter(host=host).order_by("-number").first()
     if newest is not None and (newest.body_sha256, newest.dialect) == (body, host.publish_dialect):
         return newest, False
@@ -171,15 +182,19 @@ def _store_revision(host: Host, job: Job, generated: Generated, inputs: dict[str
         dialect=host.publish_dialect,
         text=text,
         body_sha256=body,
-        sha256=sha256_of(text),
+        sha256=sha256_to_write(text),
         findings=[_finding(finding) for finding in generated.findings],
         summary=generated.report.as_json(),
-        inputs=inputs,
+        inputs={**inputs, "keys": numbers_held(text, _beside(generated))},
         parent=Revision.objects.filter(host=host, state=Revision.State.WRITTEN).first(),
         author=job.started_by,
         job=job,
     )
     return revision, True
+
+
+def _beside(generated: Generated) -> list[dict[str, str]]:
+    return [{"name": item.name, "text": item.text} for item in generated.document.companions]
 
 
 def _finding(finding: CheckFinding) -> dict[str, Any]:

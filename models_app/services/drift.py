@@ -19,6 +19,7 @@ from models_app.drift_rows import KEEP_VERSIONS, WORDS
 from models_app.models import DiskVersion, Finding, TargetWatch
 from models_app.selectors.comparing import watch_of
 from models_app.services.derived_findings import DRIFT
+from models_app.services.key_export import known_secrets
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.redaction import mask, redact
 from quartermaster_site.errors import Refused
@@ -58,7 +59,7 @@ def report_of(answer: dict[str, Any]) -> Report:
 
 def storable_text(host: Host, text: str) -> str:
     """A router's file without secrets: what is ours as its placeholder, what looks like one masked."""
-    return "\n".join(redact(line) for line in without_keys(text, {}, mask).split("\n"))
+    return "\n".join(redact(line) for line in without_keys(text, known_secrets(host), mask).split("\n"))
 
 
 def judge(host: Host, report: Report, *, is_older_text: bool) -> TargetWatch:

@@ -14,11 +14,13 @@ from gpus_app.models import Host
 from gpus_app.services import request_plan
 from models_app.core.export.dialects import BY_SLUG
 from models_app.core.export.findings import BLOCK
-from models_app.core.export.stamp import HEADER_LINES, sha256_of, stamped
+from models_app.core.export.stamp import content_digest, stamped, unstamped
 from models_app.core.launch.tokens import rules_for
-from models_app.models import Publishing, Revision
+from models_app.models import Publishing, Revision, RevisionDetails
 from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of
 from models_app.selectors.host_findings import blocking_findings
+from models_app.services.key_export import companions_of, export_keys, numbers_held, sha256_to_write
+from models_app.services.key_publishing import with_keys_of_today
 from models_app.services.revision_details import copy_details
 from models_app.services.writing import NO_PIN, checked_message, queue_write, require_writable, start_write
 from quartermaster_site.access.audit import Actor, record
@@ -141,8 +143,10 @@ def roll_back(
 def _copy(host: Host, old: Revision, live: Revision | None, actor: Actor) -> Revision:
     """The old text under the next number, with a stamp of its own."""
     number = (Revision.objects.filter(host=host).aggregate(last=Max("number"))["last"] or 0) + 1
-    lines = old.text.splitlines(keepends=True)
-    text = stamped("".join(lines[:HEADER_LINES] + lines[HEADER_LINES + 1 :]), host=host.slug, revision=number)
+    details = RevisionDetails.objects.filter(revision=old).first()
+    keys = with_keys_of_today(old, export_keys(host))  # those of then may be over
+    plain, companions = (keys.text, keys.companions) if keys else (unstamped(old.text), companions_of(details))
+    text = stamped(plain, host=host.slug, revision=number)
     findings = _findings_today(host, old, text)
     fresh = Revision.objects.create(
         host=host,
@@ -153,16 +157,17 @@ def _copy(host: Host, old: Revision, live: Revision | None, actor: Actor) -> Rev
         else Revision.State.VALIDATED,
         dialect=old.dialect,
         text=text,
-        body_sha256=old.body_sha256,
-        sha256=sha256_of(text),
+        body_sha256=content_digest(plain, companions),
+        sha256=sha256_to_write(text),
         findings=findings,
         summary=old.summary,
-        inputs=old.inputs,
+        inputs={**old.inputs, "keys": numbers_held(text, companions)},
         parent=live,
         author=actor.user,
         restores=old.number,
     )
     copy_details(old, fresh)
+    RevisionDetails.objects.filter(revision=fresh).update(companions=[dict(item) for item in companions])
     return fresh
 
 

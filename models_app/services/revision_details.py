@@ -61,4 +61,6 @@ def copy_details(source: Revision, target: Revision) -> None:
     """A rollback has the outline and the inputs of the text that it brings back."""
     details = RevisionDetails.objects.filter(revision=source).first()
     if details is not None:
-        RevisionDetails.objects.create(revision=target, outline=details.outline, inputs=details.inputs)
+        RevisionDetails.objects.create(
+            revision=target, outline=details.outline, inputs=details.inputs, companions=details.companions
+        )

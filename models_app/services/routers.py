@@ -20,6 +20,7 @@ from models_app.models import Router
 from models_app.router.connection import checked_url, is_sendable_key
 from models_app.router.state import HOLDING, MAX_MODELS, MAX_NAME_CHARACTERS, STATES
 from models_app.routing import ALL
+from models_app.services.key_export import service_secret
 from models_app.signals import router_seen
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
@@ -115,7 +116,7 @@ def forget_question(host: Host) -> None:
 
 def inputs_of(row: Router) -> dict[str, Any]:
     """What a host needs to reach its router."""
-    return {"url": row.url, "key": row.key, "kind": row.host.publish_dialect}
+    return {"url": row.url, "key": row.key or service_secret(row.host), "kind": row.host.publish_dialect}
 
 
 def take_look(slug: str, token: str, answer: Mapping[str, Any]) -> None:

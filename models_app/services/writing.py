@@ -8,10 +8,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from gpus_app.models import Host
-from models_app.models import Publishing, Revision
+from models_app.models import Publishing, Revision, RevisionDetails
 from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of
 from models_app.selectors.host_findings import blocking_findings, files_to_check
 from models_app.services.drift import forget_question, note_ours, require_undrifted
+from models_app.services.key_export import companions_of
 from models_app.services.routers import reload_inputs
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.models import AuditEntry
@@ -133,6 +134,8 @@ def queue_write(
         "expected_sha256": host.written_sha256 if expected_sha256 is None else expected_sha256,
         "adopt": replace,
     }
+    if beside := companions_of(RevisionDetails.objects.filter(revision=revision).first()):
+        inputs["companions"] = beside
     if expected_sha256 is None:
         inputs["must_exist"] = files_to_check(host, revision)
     if router := reload_inputs(host):
@@ -165,10 +168,10 @@ def take_as_written(revision: Revision, *, path: str, by: Any = None) -> None:
     host = revision.host
     earlier = Revision.objects.filter(host=host, state=Revision.State.WRITTEN).exclude(pk=revision.pk)
     earlier.update(state=Revision.State.SUPERSEDED)
-    rollback = revision.origin == Revision.Origin.ROLLBACK
+    rollback, keys_only = (revision.origin == origin for origin in (Revision.Origin.ROLLBACK, Revision.Origin.KEYS))
     Revision.objects.filter(pk=revision.pk).update(
         state=Revision.State.WRITTEN,
-        origin=Revision.Origin.ROLLBACK if rollback else Revision.Origin.PUBLISH,
+        origin=revision.origin if rollback or keys_only else Revision.Origin.PUBLISH,
         state_reason="",
         written_at=now,
         written_path=path,
@@ -178,6 +181,8 @@ def take_as_written(revision: Revision, *, path: str, by: Any = None) -> None:
     pin = {"pinned": revision, "pinned_by": by.get_username() if by else "", "pinned_at": now} if rollback else NO_PIN
     if revision.sha256 == host.written_sha256:  # the same bytes again, over what somebody else had put there
         pin = {}
+    if keys_only:  # the text that is pinned, with other keys
+        pin = {"pinned": revision} if publishing_of(host).pinned else {}
     Publishing.objects.update_or_create(host=host, defaults={**pin, "held": ""})
     note_ours(host, revision.sha256)
     record(Actor(name=f"worker of {host.slug}"), "config.written", subject=revision, host_slug=host.slug)

@@ -198,3 +198,35 @@ def test_a_file_that_is_rewritten_gets_its_old_text_back_when_the_disk_is_full(p
     with pytest.raises(TargetRefused, match="No space left"):
         write(path, text_of(2), expected=sha(text_of(1)))
     assert path.read_text() == text_of(1)
+
+
+def test_files_that_a_text_needs_are_written_before_it(path, monkeypatch):
+    seen = []
+
+    def replaces(target, data):
+        seen.append((path.parent / "keys" / "a.keys").read_text())
+        return False
+
+    companions = [("keys/a.keys", "one\n"), ("b.json", "{}")]
+    with monkeypatch.context() as patch:
+        patch.setattr("models_app.target_file._replace", lambda target, data, current: replaces(target, data))
+        text = text_of(1)
+        write_target(str(path), text, sha256=sha(text), expected_sha256="", adopt=False, companions=companions)
+    assert seen == ["one\n"]
+    assert (path.parent / "keys" / "a.keys").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", ["../up", "/etc/passwd", "a/../../b", "", "C:\\x", "c:x"])
+def test_a_file_beside_it_stays_beside_it(path, name):
+    text = text_of(1)
+    with pytest.raises(TargetRefused, match="no name of a file"):
+        write_target(str(path), text, sha256=sha(text), expected_sha256="", adopt=False, companions=[(name, "x")])
+    assert not path.exists()
+
+
+def test_nothing_beside_a_strangers_file_is_written(path):
+    path.write_text("models: {}\n")
+    text = text_of(1)
+    with pytest.raises(ForeignFile):
+        write_target(str(path), text, sha256=sha(text), expected_sha256="", adopt=False, companions=[("a", "x")])
+    assert not (path.parent / "a").exists()

@@ -14,8 +14,11 @@ from models_app.core.export.findings import BLOCK, NOTE, WARN, CheckFinding, fin
 from models_app.core.export.revisions.outline import ModelOutline, Outline
 
 FILE_FLAGS = frozenset(
-    "m model model-path mmproj model-draft spec-draft-model chat-template-file lora lora-scaled"
-    " diffusion-model vae audio-vae clip_l clip_g t5xxl llm llm_vision dino birefnet codec".split()
+    {
+        *("m", "model", "model-path", "mmproj", "model-draft", "spec-draft-model", "chat-template-file"),
+        *("lora", "lora-scaled", "diffusion-model", "vae", "audio-vae", "clip_l", "clip_g", "t5xxl", "llm"),
+        *("llm_vision", "dino", "birefnet", "codec"),
+    }
 )
 """Flags of our servers whose value is a file that must be there, without dashes."""
 MOST_NAMED = 20

@@ -28,11 +28,11 @@ def render(document: Document) -> str:
     """The whole file, ending in one newline."""
     lines = [*_comments(document.header, 0), *_comments(document.notes, 0)]
     for name, value in document.top.items():
-        lines += _block(name, value)
+        lines += block_lines(name, value)
     lines += _models(document)
     for name, value in document.tail.items():
         comments = document.tail_comments.get(name, ())
-        lines += _block(name, value, comments)
+        lines += block_lines(name, value, comments)
     return "\n".join(lines) + "\n"
 
 
@@ -41,7 +41,8 @@ def _comments(texts: tuple[str, ...], indent: int) -> Iterator[str]:
         yield f"{' ' * indent}# {scalars.one_line(text)}"
 
 
-def _block(name: str, value: Any, comments: tuple[str, ...] = ()) -> list[str]:
+def block_lines(name: str, value: Any, comments: tuple[str, ...] = ()) -> list[str]:
+    """One top-level block with the blank line and the comments before it."""
     blank = [] if name in JOINED else [""]
     about = (TOP_COMMENTS[name],) if name in TOP_COMMENTS else ()
     return [*blank, *_comments((*about, *comments), 0), *_pair(name, value, 0)]

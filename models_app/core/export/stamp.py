@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 HEADER_LINES = 3
@@ -32,6 +33,12 @@ def sha256_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def content_digest(text: str, companions: Iterable[Mapping[str, str]] = ()) -> str:
+    """Two unstamped texts with the same digest, and the same files beside them, are the same config."""
+    beside = "".join(f"\0{item['name']}\0{item['text']}" for item in companions)
+    return sha256_of(body_of(text) + beside)
+
+
 def stamped(text: str, *, host: str, revision: int) -> str:
     """The text with its fourth line. The comment character is that of the first line."""
     lines = text.splitlines(keepends=True)
@@ -39,6 +46,11 @@ def stamped(text: str, *, host: str, revision: int) -> str:
     mark = head[0][:1] if head else "#"
     line = f"{mark} Published: host {host}, revision {revision}, sha256 {sha256_of(body)}\n"
     return "".join(head) + line + body
+
+
+def unstamped(text: str) -> str:
+    """The text without its fourth line."""
+    return "".join(line for line in text.splitlines(keepends=True) if not _LINE.fullmatch(line.strip()))
 
 
 def read_stamp(text: str) -> Stamp | None:

@@ -1,0 +1,235 @@
+"""API keys of the router's clients, as administrators make, limit, rotate and revoke them (web.md 8)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from gpus_app.models import Host
+from gpus_app.services import request_plan
+from models_app.key_rows import PREFIX_CHARACTERS
+from models_app.models import ApiKey, KeyPolicy
+from quartermaster_site.access.audit import Actor, record
+from quartermaster_site.access.permissions import Level, require
+from quartermaster_site.errors import EditConflict, Refused
+from quartermaster_site.jobs import connection, dispatch
+from quartermaster_site.sealing import seal
+
+MOST_NAME, MOST_NOTE, MOST_SCOPE = 64, 300, 5000
+MOST_OVERLAP_DAYS = 7
+TASK = "models_app.tasks.publish_due_keys"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValues:
+    """What a person says of a key. Without `everything`, `files` and `ids` name what it reaches."""
+
+    name: str
+    hosts: Sequence[Host]
+    everything: bool
+    files: Sequence[str] = ()
+    ids: Sequence[str] = ()
+    expires_at: datetime | None = None
+    note: str = ""
+
+
+def create_key(*, values: KeyValues, form_token: str = "", actor: Actor) -> tuple[ApiKey, str]:
+    """The key and its secret, which no later call gives again. A form sent twice gives the key without its secret."""
+    require(actor.user, Level.MANAGE)
+    with transaction.atomic():
+        made = ApiKey.objects.filter(form_token=form_token).first() if form_token else None
+        if made is not None:
+            return made, ""
+        checked = _checked(values)
+        key, secret = _new(checked, owner=actor.user, form_token=form_token)
+        for host in checked.hosts:
+            _require_keys(host)
+        record(actor, "access-key.create", subject=key, changes=_changes({}, _facts(key)))
+        _publish_soon(checked.hosts, actor)
+    return key, secret
+
+
+def change_key(*, key: ApiKey, values: KeyValues, version: int, actor: Actor) -> ApiKey:
+    """Name, hosts, scope, expiry and note; the secret stays. Raises Refused, EditConflict."""
+    require(actor.user, Level.MANAGE)
+    with transaction.atomic():
+        key = ApiKey.objects.select_for_update().get(pk=key.pk)
+        _require_current(key)
+        if key.version != version:
+            raise EditConflict("Somebody changed this key meanwhile.", saved={"name": key.name}, version=key.version)
+        checked, before, hosts = _checked(values, key), _facts(key), set(key.hosts.all())
+        _set(key, checked)
+        key.version += 1
+        key.save()
+        key.hosts.set(checked.hosts)
+        for host in checked.hosts:
+            _require_keys(host)
+        if changes := _changes(before, _facts(key)):
+            record(actor, "access-key.change", subject=key, changes=changes)
+        _publish_soon({*hosts, *checked.hosts}, actor)
+    return key
+
+
+def rotate_key(*, key: ApiKey, overlap_days: int, actor: Actor) -> tuple[ApiKey, str]:
+    """A new secret under the same name; the old one stays valid for so many days."""
+    require(actor.user, Level.MANAGE)
+    if not 0 <= overlap_days <= MOST_OVERLAP_DAYS:
+        raise Refused(f"The old key can stay valid for 0 to {MOST_OVERLAP_DAYS} days.")
+    with transaction.atomic():
+        key = ApiKey.objects.select_for_update().get(pk=key.pk)
+        _require_current(key)
+        hosts, now = list(key.hosts.all()), timezone.now()
+        values = KeyValues(key.name, hosts, key.everything, key.files, key.ids, key.expires_at, key.note)
+        end = now + timedelta(days=overlap_days)
+        key.name = f"{key.name[:MOST_NAME]} (old)"
+        key.expires_at = end if key.expires_at is None else min(end, key.expires_at)
+        fresh, secret = _new(values, owner=actor.user)
+        key.successor, key.version = fresh, key.version + 1
+        if not overlap_days:
+            key.revoked_at = now
+        key.save()
+        record(actor, "access-key.rotate", subject=fresh, changes={"overlap days": [None, overlap_days]})
+        _publish_soon(hosts, actor)
+    return fresh, secret
+
+
+def revoke_key(*, key: ApiKey, actor: Actor) -> None:
+    """It leaves every file with the next write of keys, which follows at once."""
+    require(actor.user, Level.MANAGE)
+    with transaction.atomic():
+        key = ApiKey.objects.select_for_update().get(pk=key.pk)
+        if key.is_service:
+            raise Refused("This key is of a host's own worker: it goes with “keys required”.")
+        if key.revoked_at is not None:
+            return
+        key.revoked_at, key.version = timezone.now(), key.version + 1
+        key.save(update_fields=["revoked_at", "version"])
+        record(actor, "access-key.revoke", subject=key)
+        _publish_soon(list(key.hosts.all()), actor)
+
+
+def set_required(*, host: Host, required: bool, typed_slug: str = "", actor: Actor) -> None:
+    """Whether the router of a host must ask for a key (V-16: without, an empty list of keys opens it to everyone)."""
+    require(actor.user, Level.MANAGE)
+    with transaction.atomic():
+        policy, _ = KeyPolicy.objects.select_for_update().get_or_create(host=host)
+        if policy.required == required:
+            return
+        if not required and typed_slug.strip() != host.slug:
+            text = f"Type {host.slug} to confirm: without a key the router answers anyone who can reach it."
+            raise Refused(text, fields={"slug": text})
+        if required:
+            _require_keys(host)
+        else:
+            KeyPolicy.objects.filter(pk=policy.pk).update(required=False)
+        record(
+            actor,
+            "access-key.required",
+            subject=host,
+            host_slug=host.slug,
+            changes={"required": [not required, required]},
+        )
+        _publish_soon([host], actor)
+
+
+def _require_keys(host: Host) -> None:
+    """From the first key on a host's router asks for one, and its worker has one."""
+    KeyPolicy.objects.update_or_create(host=host, defaults={"required": True})
+    if not ApiKey.objects.filter(hosts=host, is_service=True, revoked_at=None).exists():
+        key, _ = _new(KeyValues(f"worker of {host.slug}", [host], everything=True))
+        ApiKey.objects.filter(pk=key.pk).update(is_service=True)
+
+
+def _new(values: KeyValues, *, owner: Any = None, form_token: str = "") -> tuple[ApiKey, str]:
+    secret = f"qm-{secrets.token_hex(24)}"
+    key = ApiKey(
+        prefix=secret[:PREFIX_CHARACTERS],
+        sealed=seal(secret),
+        digest=sha256(secret.encode()).hexdigest(),
+        owner=owner,
+        form_token=form_token,
+    )
+    _set(key, values)
+    key.save()
+    key.hosts.set(values.hosts)
+    return key, secret
+
+
+def _set(key: ApiKey, values: KeyValues) -> None:
+    key.name, key.everything, key.expires_at, key.note = values.name, values.everything, values.expires_at, values.note
+    key.files, key.ids = ([], []) if values.everything else (sorted(set(values.files)), sorted(set(values.ids)))
+    if key.expires_at is not None and key.expires_at > timezone.now():
+        key.expiry_noted = False
+
+
+def _checked(values: KeyValues, own: ApiKey | None = None) -> KeyValues:
+    """The values as they are stored. Raises Refused with a message per field."""
+    name, note = " ".join(values.name.split()), values.note.strip()
+    problems: dict[str, str] = {}
+    if not 1 <= len(name) <= MOST_NAME or not name.isprintable():
+        problems["name"] = f"Between 1 and {MOST_NAME} characters."
+    elif _is_taken(name, values.hosts, own):
+        problems["name"] = "Another key of one of these hosts has this name."
+    if not values.hosts:
+        problems["hosts"] = "Choose at least one host."
+    if not values.everything and not values.files and not values.ids:
+        problems["scope"] = "Choose at least one model, or “All models”: an empty choice never means all."
+    if len(values.files) + len(values.ids) > MOST_SCOPE:
+        problems["scope"] = f"At most {MOST_SCOPE:,} models."
+    expires_at = values.expires_at
+    if expires_at is not None and expires_at <= timezone.now() and (own is None or own.expires_at != expires_at):
+        problems["expires"] = "This is over already: choose a day to come."
+    if len(note) > MOST_NOTE:
+        problems["note"] = f"At most {MOST_NOTE} characters."
+    if problems:
+        raise Refused("This key cannot be stored like that.", fields=problems)
+    return KeyValues(name, values.hosts, values.everything, values.files, values.ids, expires_at, note)
+
+
+def _is_taken(name: str, hosts: Collection[Host], own: ApiKey | None) -> bool:
+    others = ApiKey.objects.filter(hosts__in=list(hosts), name__iexact=name, revoked_at=None)
+    return others.exclude(pk=own.pk if own else 0).exists()
+
+
+def _require_current(key: ApiKey) -> None:
+    if key.is_service:
+        raise Refused("This key is of a host's own worker: nobody uses it but that.")
+    if key.revoked_at is not None:
+        raise Refused("This key is revoked: make another one.")
+
+
+def _facts(key: ApiKey) -> dict[str, Any]:
+    """For the audit log, which never learns the secret."""
+    return {
+        "name": key.name,
+        "begins with": key.prefix,
+        "hosts": sorted(host.slug for host in key.hosts.all()),
+        "reaches": "all models" if key.everything else [*key.files, *key.ids],
+        "expires": key.expires_at.isoformat(timespec="minutes") if key.expires_at else None,
+        "note": key.note,
+    }
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {name: [before.get(name), value] for name, value in after.items() if before.get(name) != value}
+
+
+def _publish_soon(hosts: Collection[Host], actor: Actor) -> None:
+    """Plan these hosts anew, and have their files take the keys of now without waiting for that."""
+    for host in hosts:
+        request_plan(host=host, actor=actor)
+    transaction.on_commit(_send)
+
+
+def _send() -> None:
+    try:
+        dispatch.send(TASK, dispatch.CONTROL_QUEUE)
+    except connection.BROKER_ERRORS:  # the next look, half a minute later, does it
+        return

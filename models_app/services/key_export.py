@@ -1,0 +1,71 @@
+"""API keys on their way into a host's file: which of them it takes, and their secrets at the last moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from django.utils import timezone
+
+from gpus_app.models import Host
+from models_app.core.export.keys import ExportKey, numbers_in, placeholder_of, resolved
+from models_app.core.export.stamp import sha256_of
+from models_app.models import ApiKey, KeyPolicy, RevisionDetails
+from quartermaster_site.errors import Refused
+from quartermaster_site.sealing import unseal
+
+Companions = Sequence[Mapping[str, str]]
+
+
+def export_keys(host: Host) -> list[ExportKey]:
+    """The keys that a text of this host holds now: that of its worker first, where keys are required."""
+    now = timezone.now()
+    rows = ApiKey.objects.filter(hosts=host).order_by("-is_service", "pk")
+    required = keys_required(host)
+    return [
+        ExportKey(row.placeholder, row.everything, frozenset(row.files), frozenset(row.ids))
+        for row in rows
+        if not row.is_over(now) and (required or not row.is_service)
+    ]
+
+
+def keys_required(host: Host) -> bool:
+    return KeyPolicy.objects.filter(host=host, required=True).exists()
+
+
+def secrets_of(texts: Iterable[str]) -> dict[str, str]:
+    """Placeholder -> secret for every key that these texts hold. Raises Refused, or Unsealable."""
+    numbers = set().union(*(numbers_in(text) for text in texts))
+    found = (
+        dict(ApiKey.objects.filter(pk__in=numbers).exclude(sealed="").values_list("pk", "sealed")) if numbers else {}
+    )
+    if len(found) < len(numbers):
+        raise Refused("This text holds an API key that is over: plan again, the next text is without it.")
+    return {placeholder_of(number): unseal(sealed) for number, sealed in found.items()}
+
+
+def sha256_to_write(text: str) -> str:
+    """Of the bytes that a host writes for a text."""
+    return sha256_of(resolved(text, secrets_of([text])))
+
+
+def companions_of(details: RevisionDetails | None) -> list[dict[str, str]]:
+    """Files beside a text: [{"name", "text"}], with placeholders."""
+    found: list[dict[str, str]] = details.companions if details else []
+    return found
+
+
+def numbers_held(text: str, companions: Companions) -> list[int]:
+    """The keys of a text and of the files beside it, as its revision keeps them among its inputs."""
+    return sorted(numbers_in(text).union(*(numbers_in(item["text"]) for item in companions)))
+
+
+def known_secrets(host: Host) -> dict[str, str]:
+    """Secret -> placeholder of every key of a host that is still known: they must not be stored in clear."""
+    rows = ApiKey.objects.filter(hosts=host).exclude(sealed="").values_list("pk", "sealed")
+    return {unseal(sealed): placeholder_of(number) for number, sealed in rows}
+
+
+def service_secret(host: Host) -> str:
+    """The key of the host's own worker, "" where it has none."""
+    row = ApiKey.objects.filter(hosts=host, is_service=True, revoked_at=None).exclude(sealed="").first()
+    return unseal(row.sealed) if row and keys_required(host) else ""

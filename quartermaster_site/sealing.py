@@ -1,0 +1,52 @@
+"""Secrets at rest: encrypted with a key that lies in the data folder, beside the database and not in it.
+
+A copy of the database alone tells nothing. Whoever loses the key file loses the secrets: they are made anew then.
+"""
+
+from __future__ import annotations
+
+import os
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from gpus_app.core.errors import QuartermasterError
+from quartermaster_site import env
+
+FILE_NAME = "sealing-key"
+
+
+class Unsealable(QuartermasterError):
+    """A secret that cannot be read any more."""
+
+    advice = "Restore the file sealing-key of the data folder, or make the key anew."
+
+
+def seal(text: str) -> str:
+    """The text encrypted, as ASCII."""
+    return _box().encrypt(text.encode()).decode("ascii")
+
+
+def unseal(sealed: str) -> str:
+    """The text again. Raises Unsealable."""
+    try:
+        return _box().decrypt(sealed.encode("ascii", "replace")).decode()
+    except InvalidToken as error:
+        raise Unsealable(f"A stored secret cannot be read: {FILE_NAME} in the data folder is another one.") from error
+
+
+def _box() -> Fernet:
+    path = env.prepared_data_dir() / FILE_NAME
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        key = path.read_bytes().strip()
+    except OSError as error:
+        raise Unsealable(f"{path} cannot be written: {error.strerror}.") from error
+    else:
+        key = Fernet.generate_key()
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(key)
+    try:
+        return Fernet(key)
+    except ValueError as error:
+        raise Unsealable(f"{path} is damaged.") from error
