@@ -15,6 +15,9 @@ from gpus_app.models import Host
 PATTERN = Q(match__contains="*") | Q(match__contains="?")
 """Rows that are rules: their match is a pattern."""
 
+ORDER = ("position", "id")
+"""In which rules are tried. A query that counts something beside them has to ask for it."""
+
 
 class PinnedFields(models.Model):
     """A sparse set of fields that several people edit: a save names the version that it started from."""
@@ -42,7 +45,7 @@ class Override(PinnedFields):
     position = models.PositiveIntegerField(default=0)
 
     class Meta:
-        ordering = ["position", "id"]
+        ordering = [*ORDER]
         constraints = [models.UniqueConstraint(fields=["host", "match", "quant"], name="one_override_per_match")]
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from models_app.core import catalog
 from models_app.core.errors import HeaderError, QuartermasterError
 from models_app.core.readers.record import header_meta
 from models_app.models import Change, Finding, Override, Row, StoredPlan
-from models_app.pins import PATTERN
+from models_app.pins import ORDER, PATTERN
 from models_app.selectors.rules import CoveringRule, covering_rule
 from quartermaster_site.errors import NotFound
 
@@ -81,7 +81,7 @@ def model_detail(row: Row) -> ModelDetail:
     changes = Change.objects.filter(host=OuterRef("host"), match=OuterRef("match"), quant="").order_by()
     counted = changes.values("match").annotate(count=Count("pk")).values("count")
     counts = {"variant_count": Count("variants"), "change_count": Coalesce(Subquery(counted), Value(0))}
-    candidates = list(tried.annotate(**counts))
+    candidates = list(tried.annotate(**counts).order_by(*ORDER))
     override = next((item for item in candidates if item.match == row.path), None)
     siblings = Row.objects.filter(host=row.host, model_key=row.model_key).defer("found").order_by("size_bytes")
     return ModelDetail(

@@ -16,6 +16,7 @@ from models_app.core.state.overrides import covers
 from models_app.core.state.rules import RowReach, row_reach
 from models_app.models import Change, Row
 from models_app.models import Override as StoredOverride
+from models_app.pins import ORDER
 from quartermaster_site.errors import NotFound
 
 OWN = 0
@@ -76,7 +77,7 @@ class CoveringRule:
 def host_rules(host: Host) -> HostRules:
     """All rows of a host in the order in which they are tried, in two queries."""
     stored = StoredOverride.objects.filter(host=host).select_related("changed_by").annotate(n=Count("variants"))
-    exact, rules = _split(stored)
+    exact, rules = _split(stored.order_by(*ORDER))
     rows = [*exact, *rules]
     models = _models(host)
     reach = row_reach(

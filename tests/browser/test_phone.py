@@ -22,6 +22,8 @@ PAGES = (
     "/hosts/atlas/",
     "/hosts/atlas/settings/memory/",
     "/hosts/atlas/settings/gpu/",
+    "/hosts/atlas/rules/",
+    "/hosts/atlas/history/",
     "/hosts/atlas/fits/",
     "/hosts/atlas/fits/?rows=all&show=over",
     "/hosts/atlas/folders/",

@@ -118,6 +118,9 @@ def test_a_rule_moves_up_and_takes_its_models(editor: Client, rule: Any, post: A
     words = _command(row_named("qwen3-8b").served_id)
     assert words[words.index("-c") + 1] == "16384"
     assert Change.objects.filter(action="move").get().changes == {"position": [2, 1]}
+    assert re.search(r"1\. \*qwen3-8b\* .*2\. \*qwen3\* ", _page(editor))
+    html = editor.get(f"/models/{row_named('qwen3-8b').pk}/").content.decode()
+    assert f'<a href="/hosts/local/rules/{second.pk}/">rule 1</a>' in html
     late = post(f"rules/{second.pk}/move/", beside=str(first.pk))
     assert late.status_code == 409, "it is above now: a second click on an old page moves nothing"
     assert "changed the order" in late.content.decode()
