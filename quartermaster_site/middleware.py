@@ -27,6 +27,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 _RENEW_AFTER_SECONDS = 600
 _MOST_DIGITS = 12
 SETUP_PATH = "/setup/"
+API_PATH = "/api/v1/"
 _WITHOUT_PASSWORD = ("/account/password/", "/logout/", "/healthz", settings.STATIC_URL)
 
 
@@ -98,7 +99,7 @@ def setup_gate(get_response: GetResponse) -> GetResponse:
     """Until an administrator exists, every page but the wizard leads to it."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        open_path = request.path.startswith((SETUP_PATH, "/healthz", settings.STATIC_URL))
+        open_path = request.path.startswith((SETUP_PATH, API_PATH, "/healthz", settings.STATIC_URL))
         if not open_path and not request.user.is_authenticated and not access.administrator_exists():
             return _redirect(request, SETUP_PATH)
         return get_response(request)
@@ -108,6 +109,13 @@ def setup_gate(get_response: GetResponse) -> GetResponse:
 
 class SignedInOnly(LoginRequiredMiddleware):
     """Django's rule (every view not marked otherwise needs a sign-in) with an answer that suits htmx (W-014)."""
+
+    def process_view(
+        self, request: HttpRequest, view_func: Callable[..., Any], view_args: Any, view_kwargs: Any
+    ) -> Any:
+        if request.path.startswith(API_PATH):  # it asks for a token itself, and answers in JSON
+            return None
+        return super().process_view(request, view_func, view_args, view_kwargs)
 
     def handle_no_permission(self, request: HttpRequest, view_func: Callable[..., Any]) -> Any:
         login = resolve_url(settings.LOGIN_URL)

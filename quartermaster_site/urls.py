@@ -6,6 +6,7 @@ from allauth.account import urls as account_urls
 from allauth.account import views as account_views
 from django.urls import include, path
 
+from models_app.api.app import api
 from quartermaster_site import health
 
 _ALLAUTH = {
@@ -31,5 +32,6 @@ urlpatterns = [
     path("account/2fa/", include("allauth.mfa.urls")),
     path("account/3rdparty/", include("allauth.socialaccount.urls")),
     path("account/", include("allauth.socialaccount.providers.openid_connect.urls")),
+    path("api/v1/", api.urls),
     path("", include("models_app.urls")),
 ]

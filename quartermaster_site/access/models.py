@@ -33,6 +33,26 @@ class Account(models.Model):
         return f"{self.user} ({self.get_role_display()})"
 
 
+class ApiToken(models.Model):
+    """With it a script acts for a person at the JSON API. The secret itself is stored nowhere."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=64)
+    prefix = models.CharField(max_length=16)
+    """The beginning of the secret, by which a person knows it again."""
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["user", "name"], name="one_token_per_name")]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+
 class Installation(models.Model):
     """One row: how far the first-run wizard got. The setup token is stored as a hash and works once."""
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from quartermaster_site.access.audit import actor_of
-from quartermaster_site.access.models import Account
+from quartermaster_site.access.models import Account, ApiToken
 from quartermaster_site.access.permissions import Level, needs
 from quartermaster_site.access.selectors import open_sessions
 from quartermaster_site.access.services import save_theme
 from quartermaster_site.access.sessions import end_other_sessions, end_session
-from quartermaster_site.errors import NotFound
+from quartermaster_site.access.token_form import TokenForm
+from quartermaster_site.access.tokens import create_token, revoke_token
+from quartermaster_site.errors import NotFound, Refused
 from quartermaster_site.figures import counted
 from quartermaster_site.http import go_to, page
 
@@ -27,14 +30,44 @@ def account(request: HttpRequest) -> HttpResponse:
         save_theme(user=request.user, theme=request.POST.get("theme", ""))
         messages.success(request, "Saved.")
         return go_to(request, reverse("access:account"))
+    return _account_page(request, TokenForm())
+
+
+def _account_page(request: HttpRequest, form: TokenForm, status: int = 200) -> HttpResponse:
     row = Account.objects.filter(user=request.user.pk).first()
     context = {
         "themes": THEMES,
         "theme": row.theme if row else "auto",
         "sessions": open_sessions(request.user),
         "current_key": request.session.session_key,
+        "tokens": ApiToken.objects.filter(user=request.user.pk),
+        "now": timezone.now(),
+        "form": form,
     }
-    return page(request, "access/account.html", context)
+    return page(request, "access/account.html", context, status=status)
+
+
+@require_POST
+@needs(Level.VIEW)
+def token_create(request: HttpRequest) -> HttpResponse:
+    """A token for scripts; its secret is on this answer and nowhere else."""
+    form = TokenForm(request.POST)
+    if form.is_valid():
+        try:
+            row, secret = create_token(**form.values(), actor=actor_of(request))
+        except Refused as error:
+            form.take_refusal(error)
+        else:
+            return page(request, "access/token_created.html", {"token": row, "secret": secret})
+    return _account_page(request, form, status=422)
+
+
+@require_POST
+@needs(Level.VIEW)
+def token_revoke(request: HttpRequest, pk: int) -> HttpResponse:
+    revoke_token(user=request.user, number=pk, actor=actor_of(request))
+    messages.success(request, "The token is revoked; scripts with it are refused from now on.")
+    return go_to(request, reverse("access:account"))
 
 
 @require_POST

@@ -1,0 +1,76 @@
+"""The API itself: who asks, what errors look like, and its description."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import HttpError, ValidationError
+from ninja.security import HttpBearer
+
+from gpus_app.core.errors import QuartermasterError
+from models_app.api.acting import router as acting
+from models_app.api.reading import router as reading
+from quartermaster_site.access.tokens import person_of
+from quartermaster_site.errors import Busy, EditConflict, SiteError
+from quartermaster_site.version import product_version
+
+
+class Token(HttpBearer):
+    """`Authorization: Bearer qmt-…`. What the person may do, the token may."""
+
+    openapi_description = "A token made on the Account page."
+
+    def authenticate(self, request: HttpRequest, token: str) -> Any:
+        person = person_of(token)
+        if person is not None:
+            request.user = person
+        return person
+
+
+api = NinjaAPI(
+    title="Quartermaster",
+    version="1",
+    description=f"Models with their plans, hosts, jobs, previews and publishing. Quartermaster {product_version()}.",
+    urls_namespace="api-1",
+    auth=Token(),
+    docs_url=None,  # its pages need scripts from elsewhere
+    openapi_url="openapi.json",
+)
+api.add_router("", reading)
+api.add_router("", acting)
+
+
+def problem(request: HttpRequest, status: int, title: str, message: str, **more: Any) -> HttpResponse:
+    """An error as every endpoint gives it: {"error": {"title", "message", "fields"?, "saved"?}}."""
+    return api.create_response(request, {"error": {"title": title, "message": message, **more}}, status=status)
+
+
+@api.exception_handler(QuartermasterError)
+def expected(request: HttpRequest, error: QuartermasterError) -> HttpResponse:
+    """What a page would say, with the same status."""
+    more: dict[str, Any] = {}
+    if fields := getattr(error, "fields", None):
+        more["fields"] = fields
+    if isinstance(error, EditConflict):
+        more["saved"] = error.saved
+    status, title = (error.status, error.title) if isinstance(error, SiteError) else (422, "Refused")
+    response = problem(request, status, title, str(error), **more)
+    if isinstance(error, Busy):
+        response["Retry-After"] = str(error.wait_seconds)
+    return response
+
+
+@api.exception_handler(ValidationError)
+def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    """Values that have the wrong shape, by their place in the request."""
+    fields = {".".join(str(part) for part in item["loc"]): item["msg"] for item in error.errors}
+    return problem(request, 422, "Invalid", "Some values cannot be used.", fields=fields)
+
+
+@api.exception_handler(HttpError)
+def refused(request: HttpRequest, error: HttpError) -> HttpResponse:
+    title = "Sign-in needed" if error.status_code == 401 else "Refused"
+    message = "Send a token: Authorization: Bearer qmt-…" if error.status_code == 401 else str(error)
+    return problem(request, error.status_code, title, message)
