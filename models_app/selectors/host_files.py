@@ -13,7 +13,7 @@ from models_app import convert
 from models_app.core.discovery.roots import path_key
 from models_app.core.export.dialects import BY_SLUG
 from models_app.core.fields import PATCH_FIELDS
-from models_app.core.settings import AppSettings, Override
+from models_app.core.settings import AppSettings, Override, SlotCache, record_from_mapping
 from models_app.core.settings_files.archive import zip_of
 from models_app.core.settings_files.files import GENERATE_FILE_NAME, FolderSpec, GenerateFile, OwnSettings
 from models_app.core.settings_files.table import overrides_table
@@ -22,8 +22,8 @@ from models_app.core.state.edits import put_backends
 from models_app.core.state.globs import is_glob
 from models_app.core.state.overrides import resolve_index
 from models_app.core.state.sidecar import FILE_NAME, Sidecar, sidecar_from_mapping
+from models_app.models import Fragment, Row
 from models_app.models import Override as StoredOverride
-from models_app.models import Row
 from models_app.selectors.fleet import latest_candidate
 from models_app.services.drift import storable_text
 from quartermaster_site.access.redaction import mask, redact
@@ -31,7 +31,7 @@ from quartermaster_site.access.redaction import mask, redact
 TABLE_NAME = "overrides.csv"
 IN_GENERATE_FILE = ("groups", "encoders")
 """Settings that a sidecar cannot hold."""
-BESIDE_PATCH = ("defaultVariants", "promptEnhancers", "displayNames", "slotCache", "extraImageModels")
+BESIDE_PATCH = ("defaultVariants", "promptEnhancers", "displayNames", "extraImageModels")
 """Settings that have a key of their own at the top of a sidecar."""
 _LAUNCH_TEXTS = ("custom_args", "extra_args")
 
@@ -65,9 +65,14 @@ def host_files(host: Host) -> HostFiles:
         overrides=tuple(row for row in rows if is_glob(row.match)),
     )
     patch = {field.key: values[field.key] for field in PATCH_FIELDS if field.key in values}
-    beside = {key: values[key] for key in BESIDE_PATCH if key in values}
-    sidecar = sidecar_from_mapping({"settings": patch or None, **beside})
-    sidecar = replace(sidecar, overrides=tuple(row for row in rows if not is_glob(row.match)), app=_app(host))
+    beside = {key: values[key] for key in BESIDE_PATCH if values.get(key)}
+    sidecar = replace(
+        sidecar_from_mapping({"settings": patch or None, **beside}),
+        # A block of a sidecar has no defaults of its own: it is written whole.
+        slot_cache=record_from_mapping(SlotCache, values["slotCache"]) if values.get("slotCache") else None,
+        overrides=tuple(row for row in rows if not is_glob(row.match)),
+        app=_app(host),
+    )
     return HostFiles(generate, put_backends(sidecar, map(convert.core_backend, host.backends.all())))
 
 
@@ -93,7 +98,13 @@ def _own(host: Host, roots: list[tuple[str, str]]) -> OwnSettings:
     return OwnSettings(
         folders=tuple(FolderSpec(path, category) for path, category in roots) if several else (),
         device_reserve_gb={str(index): float(size) for index, size in sorted(reserve.items())},
+        fragments=_fragments(host, Fragment.Form.YAML),
+        preset_fragments=_fragments(host, Fragment.Form.PRESETS),
     )
+
+
+def _fragments(host: Host, form: str) -> dict[str, dict[str, Any]]:
+    return {row.served_id: row.fields for row in Fragment.objects.filter(host=host, form=form)}
 
 
 def _app(host: Host) -> AppSettings | None:
@@ -107,8 +118,10 @@ def masked(files: HostFiles) -> HostFiles:
     """The same without secrets: what looks like one in a launch text keeps its first characters."""
     sidecar = files.sidecar
     keys = sidecar.api_keys
+    own = files.generate.own
+    shown = replace(own, fragments=redact(own.fragments), preset_fragments=redact(own.preset_fragments))
     return HostFiles(
-        replace(files.generate, overrides=tuple(map(_masked_row, files.generate.overrides))),
+        replace(files.generate, own=shown, overrides=tuple(map(_masked_row, files.generate.overrides))),
         replace(
             sidecar,
             overrides=tuple(map(_masked_row, sidecar.overrides)),

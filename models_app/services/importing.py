@@ -13,6 +13,7 @@ from models_app.core.export.dialects import BY_SLUG
 from models_app.core.export.load import MAX_BYTES
 from models_app.models import ImportBatch
 from models_app.services.import_config import read_config
+from models_app.services.import_settings import read_settings
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import QuartermasterError, Refused
@@ -20,10 +21,10 @@ from quartermaster_site.jobs.control import ControlReporter
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.jobs.services import start_job
 
-CONFIG = "config"
+CONFIG, SETTINGS = "config", "settings"
 AUTO = "auto"
 Reader = Callable[[ImportBatch, bytes, ControlReporter], dict[str, Any]]
-SOURCES: Mapping[str, Reader] = {CONFIG: read_config}
+SOURCES: Mapping[str, Reader] = {CONFIG: read_config, SETTINGS: read_settings}
 """Kind of file -> what reads it into a report: {"items", "models", "findings", "meaning"}; only items must be."""
 
 

@@ -43,7 +43,7 @@ def register_root(*, host: Host, path: str, category: str = "", actor: Actor) ->
     with transaction.atomic():
         # Of two nested folders that are added at once, the second must see the first.
         Host.objects.select_for_update().get(pk=host.pk)
-        _check_root(host, path, category)
+        check_root(host, path, category)
         root, created = Root.objects.get_or_create(host=host, path=path, defaults={"category": category})
         if created:
             record(actor, "root.add", subject=root, host_slug=host.slug, changes={"path": [None, path]})
@@ -55,7 +55,8 @@ def _normal(path: str, os_family: str) -> str:
     return module.normpath(path) if path else ""
 
 
-def _check_root(host: Host, path: str, category: str) -> None:
+def check_root(host: Host, path: str, category: str) -> None:
+    """Raises Refused for a folder that cannot be scanned, or lies inside another one that is."""
     problem = ""
     if not path or not is_absolute(path, host.os_family):
         problem = "Write the whole path of the folder, from the root on."

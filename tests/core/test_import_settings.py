@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
+from models_app.core.export.load import LoadError
 from models_app.core.imports.report import Kind, Needs
 from models_app.core.imports.settings_rows import KnownFile
 from models_app.core.imports.settings_said import Files
-from models_app.core.imports.settings_source import section_of_key, settings_items
+from models_app.core.imports.settings_source import joined, read_files, section_of_key, settings_items
 from models_app.core.settings_files.files import read_generate_file, read_sidecar
 from models_app.core.settings_files.writing import generate_text, sidecar_text
 from tests.core.test_settings_files import FILES, SIDECARS
@@ -79,13 +80,12 @@ overrides:
     assert shown(items) == [
         ("override", path, "", "ctx", 4096),
         ("override", path, "", "customArgs", "--x"),
-        ("variant", path, "cold", "", True),
         ("variant", path, "cold", "temp", 0.0),
         ("variant", path, "plain", "", True),
         ("rule", "*beta*", "q8_0", "", {"unlisted": True, "variants": [{"temp": 1.0, "name": "a"}]}),
     ]
-    assert [item.needs for item in items] == [Needs.EDIT, Needs.ARGUMENTS, *[Needs.EDIT] * 4]
-    assert [item.line for item in items] == [2, 2, 2, 2, 2, 7]
+    assert [item.needs for item in items] == [Needs.EDIT, Needs.ARGUMENTS, *[Needs.EDIT] * 3]
+    assert [item.line for item in items] == [2, 2, 2, 2, 7]
 
 
 ROWS = {
@@ -158,7 +158,6 @@ backendSources: [{id: s, repo: a/b}]
         ("root", "/l", "", "", "llm"),
         ("root", "/two", "", "", ""),
         ("backend", "/opt/v", "", "", {"id": "v", "kind": "llama", "path": "/opt/v", "default": True}),
-        ("fleet-variant", "", "game", "", True),
         ("fleet-variant", "", "game", "temp", 0.0),
         ("api-key", "a", "", "", {"name": "a", "key": "qm-1", "models": ["x"]}),
         ("api-key", "b", "", "", {"name": "b", "key": "qm-2"}),
@@ -184,6 +183,17 @@ backendSources: [{id: s, repo: a/b}]
     assert {item.needs for item in items if item.target.kind in (Kind.ROOT, Kind.BACKEND, Kind.FRAGMENT)} == {
         Needs.MANAGE
     }
+
+
+def test_files_are_told_apart_and_come_together():
+    file, sidecar = "settings: {threads: 1}\n", "settings: {threads: 2}\n"
+    assert read_files("any.yaml", file.encode()).sidecar is None
+    assert read_files("quartermaster-overrides.yaml", sidecar.encode()).file is None
+    assert read_files("any.yaml", b"displayNames: {a: b}\n").file is None
+    both = read_files("any.yaml", joined(file.strip(), sidecar).encode())
+    assert (both.settings, both.patch) == ({"threads": 1}, {"threads": 2})
+    with pytest.raises(LoadError, match="line 2: "):
+        read_files("any.yaml", joined(file, "a: [").encode())
 
 
 def test_faults_and_unknown_keys_are_items_too():

@@ -195,6 +195,11 @@ SCALARS = {
     int: st.integers(-(2**40), 2**40),
     float: st.floats(-1e15, 1e15, allow_nan=False).map(float),
 }
+SCALARS[object] = st.recursive(
+    st.one_of(*SCALARS.values()),
+    lambda inner: st.lists(inner | st.none(), max_size=2) | st.dictionaries(TEXT, inner | st.none(), max_size=2),
+    max_leaves=4,
+)
 
 
 WORDS = st.sampled_from(["on", "off", "auto", "", "none", "other"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 
 from models_app.core.units import round_half_up
 
@@ -34,10 +35,10 @@ def key(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """Shortest form: `7`, `7.5`; never `7.0`. Integers beyond 2^53 stay exact."""
+    """Shortest form: `7`, `7.5`; never `7.0`, and never `1e-05`, which YAML 1.1 takes for text."""
     if isinstance(value, int):
         return str(int(value))
-    return str(int(value)) if value.is_integer() else repr(value)
+    return str(int(value)) if value.is_integer() else f"{Decimal(repr(value)):f}"
 
 
 def gb(value_gb: float) -> float:

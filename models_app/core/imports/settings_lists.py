@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from models_app.core.export.key_blocks import KEY_LIST, KEY_SCOPES
 from models_app.core.imports.report import Item, Kind, Needs, Target
-from models_app.core.imports.settings_said import ELLIPSIS, MASKED, Files, Said, field_items, lost
+from models_app.core.imports.settings_said import ELLIPSIS, MASKED, Files, Said, lost, variant_items
 from models_app.core.launch.backends import kind_of
 from models_app.core.settings import record_to_mapping, settings_from_mapping
+from models_app.core.settings_files.reading import place_text
 from models_app.core.state.extra_models import merge_extra_models
 from models_app.core.state.sidecar import Sidecar
 
@@ -23,6 +25,7 @@ FOLDERS, BACKENDS, VARIANTS, KEYS, BY_HAND, PROCESS = (
 """Headings of the report."""
 _KIND_OF_EXECUTABLE = {"serverExe": "llama", "sdServerExe": "sd", "ttsServerExe": "tts", "asrServerExe": "asr"}
 _OTHER_PROGRAM = "It belongs to the program that had these files; this one has its own."
+KEY_BLOCKS = frozenset({KEY_LIST, KEY_SCOPES})
 _BLANK = "Blank: nothing is set."
 _APP_NOTES = {
     "adminAllow": "Who may reach the pages is set by an administrator of this program, and not imported.",
@@ -38,6 +41,7 @@ def list_items(files: Files) -> Iterator[Item]:
     yield from _keys(files)
     yield from _image_models(files)
     yield from _whole_entries(files)
+    yield from _fragments(files)
     yield from _process(files)
 
 
@@ -126,10 +130,9 @@ def _variants(files: Files) -> Iterator[Item]:
         if at is None or not name:
             yield lost(at or Said("defaultVariants", 0, row), VARIANTS, "A variant without a name makes nothing.")
             continue
-        target = Target(Kind.FLEET_VARIANT, variant=name)
-        yield Item(at.source, at.line, target, True, VARIANTS, name)
         fields = {key: value for key, value in row.items() if key != "name"}
-        yield from field_items(Said(at.source, at.line, fields), target, VARIANTS, name)
+        said_of_it = Said(at.source, at.line, fields)
+        yield from variant_items(said_of_it, Target(Kind.FLEET_VARIANT, variant=name), VARIANTS, name)
 
 
 def _keys(files: Files) -> Iterator[Item]:
@@ -175,6 +178,24 @@ def _whole_entries(files: Files) -> Iterator[Item]:
             note = "A whole entry of the router's file: it is kept as it is written."
             target = Target(Kind.FRAGMENT, name)
             yield Item(said.source, said.line, target, dict(said.value), BY_HAND, name, note=note, needs=Needs.MANAGE)
+
+
+def _fragments(files: Files) -> Iterator[Item]:
+    """Raw keys that an export has kept, each on its own."""
+    own = files.file.content.own.fragments if files.file else {}
+    for served_id, keys in own.items():
+        for key, value in keys.items():
+            path = ("settings", "fragments", served_id, key)
+            said = Said(place_text(path), files.file.line_of(path) if files.file else 0, value)
+            if ELLIPSIS in str(value):
+                yield lost(said, BY_HAND, MASKED, secret=True)
+            else:
+                target = Target(Kind.FRAGMENT, served_id, field=key)
+                secret = key in KEY_BLOCKS
+                yield Item(said.source, said.line, target, value, BY_HAND, served_id, needs=Needs.MANAGE, secret=secret)
+    if files.file is not None and files.file.content.own.preset_fragments:
+        line = files.file.line_of(("settings", "presetFragments"))
+        yield lost(Said("settings.presetFragments", line, None), BY_HAND, "Raw keys of presets are not imported.")
 
 
 def _process(files: Files) -> Iterator[Item]:

@@ -12,14 +12,23 @@ from typing import Any
 
 from models_app.core.fields import OVERRIDE_FIELDS
 from models_app.core.imports.report import Item, Kind, Needs, Target
-from models_app.core.imports.settings_said import ARGUMENT_KEYS, ELLIPSIS, MASKED, Files, Said, field_items, lost
+from models_app.core.imports.settings_said import (
+    ARGUMENT_KEYS,
+    ELLIPSIS,
+    MASKED,
+    Files,
+    Said,
+    field_items,
+    lost,
+    variant_items,
+)
 from models_app.core.settings import Override, Variant, record_to_mapping
 from models_app.core.settings_files.files import ReadFile
 from models_app.core.settings_files.reading import Remark
 from models_app.core.state.globs import glob_match, is_glob
 from models_app.core.state.overrides import covers, normalise_none, takes_quant
 
-MODELS, RULES = "models", "rules"
+MODELS, RULES = "overrides", "rules"
 """Headings of the report."""
 
 SamePath = Callable[[str, str], bool]
@@ -130,9 +139,7 @@ def _variant_items(row: _Row, model: KnownFile, variant: Variant) -> Iterator[It
     if not name:
         yield lost(said, MODELS, "A variant without a name makes nothing.")
         return
-    target = Target(Kind.VARIANT, model.path, name)
-    yield Item(said.source, said.line, target, True, MODELS, model.path)
-    yield from field_items(said, target, MODELS, model.path)
+    yield from variant_items(said, Target(Kind.VARIANT, model.path, name), MODELS, model.path)
 
 
 def _of_a_pattern(row: _Row, earlier: Sequence[_Row]) -> Iterator[Item]:

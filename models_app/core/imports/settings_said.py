@@ -86,3 +86,11 @@ def field_items(said: Said, target: Target, section: str, group: str) -> Iterato
             place = Target(target.kind, target.subject, target.variant, key)
             needs = Needs.ARGUMENTS if is_text else Needs.EDIT
             yield Item(at.source, at.line, place, value, section, group, needs=needs)
+
+
+def variant_items(said: Said, target: Target, section: str, group: str) -> Iterator[Item]:
+    """The fields of a variant; of one that sets nothing, that it is there."""
+    if said.value:
+        yield from field_items(said, target, section, group)
+    else:
+        yield Item(said.source, said.line, target, True, section, group)

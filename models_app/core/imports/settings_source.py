@@ -14,7 +14,10 @@ from models_app.core.imports.report import Item, Kind, Target
 from models_app.core.imports.settings_lists import list_items
 from models_app.core.imports.settings_rows import KnownFile, SamePath, row_items
 from models_app.core.imports.settings_said import Files, Said, lost
+from models_app.core.settings.codec import shape
+from models_app.core.settings_files.files import read_generate_file, read_sidecar
 from models_app.core.settings_files.reading import Remark
+from models_app.core.state.sidecar import FILE_NAME, Sidecar
 
 SETTINGS, ELSEWHERE = "settings", "elsewhere"
 """Headings of the report, beside those of lists and rows."""
@@ -24,6 +27,30 @@ _PATCHED = frozenset(field.key for field in PATCH_FIELDS)
 _LISTS = frozenset({"displayNames", "slotCache", "promptEnhancers"})
 """Keys that have a place of their own at the top of a sidecar."""
 _IN_FILE_ONLY = frozenset({"groups", "encoders"})
+
+
+SEAM = f"--- # {FILE_NAME}"
+"""A line between a generate file and the sidecar that goes with it, where both come as one text."""
+
+
+def joined(file: str, sidecar: str) -> str:
+    """Both files as one text."""
+    return f"{file}{'' if file.endswith(chr(10)) else chr(10)}{SEAM}\n{sidecar}"
+
+
+def read_files(name: str, data: bytes) -> Files:
+    """The file or the files of a text: one alone is a sidecar by its name, or by a key that only a sidecar has.
+
+    Raises `LoadError` with the line in its file.
+    """
+    first, seam, second = data.partition(f"\n{SEAM}\n".encode())
+    if seam:
+        return Files(read_generate_file(first), read_sidecar(second))
+    if name.replace("\\", "/").rpartition("/")[2] == FILE_NAME:
+        return Files(None, read_sidecar(data))
+    found = read_generate_file(data)
+    only = shape(Sidecar).keys() - {"settings", "overrides"}
+    return Files(None, read_sidecar(data)) if only & found.tree.pairs.keys() else Files(found, None)
 
 
 def section_of_key(key: str) -> str:

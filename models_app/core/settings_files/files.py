@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from models_app.core.errors import SettingsError
+from models_app.core.export.fragments import YAML, Fragments, form_of
 from models_app.core.export.load import LoadError, Node, decode, load
 from models_app.core.fields import PATCH_FIELDS
 from models_app.core.settings import Override, Settings, override_from_mapping, record_from_mapping
@@ -36,6 +37,15 @@ class OwnSettings:
     """Every folder that is scanned, where `modelsRoot` and `categoryRoots` cannot say it: they have one a category."""
     device_reserve_gb: Mapping[str, float] = field(default_factory=dict)
     """Index of a device -> GiB that plans leave to others."""
+    fragments: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """Served id -> raw keys that are merged last into a router's file; "" is the top of the file."""
+    preset_fragments: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """The same for the presets of llama-server's router."""
+
+    def fragments_for(self, dialect: str) -> Fragments:
+        """What is merged into a file of a dialect."""
+        kept = dict(self.fragments if form_of(dialect) == YAML else self.preset_fragments)
+        return Fragments(kept.pop("", {}), kept)
 
 
 @dataclass(frozen=True, slots=True)

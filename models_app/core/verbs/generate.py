@@ -163,6 +163,7 @@ def _generate(options: argparse.Namespace, environment: Environment, inputs: Inp
         header_of=header_of,
         settings=settings,
         overrides=inputs.overrides,
+        fragments=inputs.fragments,
         same_path=lambda match, path: path_key(match, environment.platform) == path_key(path, environment.platform),
         budget_of=budget_of,
         timestamp=environment.now.isoformat(timespec="seconds") if options.timestamp is None else options.timestamp,

@@ -25,6 +25,7 @@ from gpus_app.core.probes import machine
 from gpus_app.core.units import GIB
 from models_app.core.discovery.hostile_names import unsafe_reason
 from models_app.core.errors import UsageError
+from models_app.core.export.fragments import NO_FRAGMENTS, Fragments
 from models_app.core.launch.backends import KINDS, kind_of, with_registry
 from models_app.core.settings import BackendEntry, Override, Settings
 from models_app.core.settings_files.ensure import Target, scan_folders
@@ -43,6 +44,7 @@ class Inputs:
     settings: Settings
     budget: Budget
     overrides: tuple[Override, ...] = ()
+    fragments: Fragments = NO_FRAGMENTS
 
 
 def from_options(options: argparse.Namespace) -> Inputs:
@@ -68,7 +70,7 @@ def from_files(options: argparse.Namespace, pair: Pair, platform: str) -> Inputs
     settings, budget = _budgeted(options, state.settings, pair)
     if options.backend:
         settings = _with_backends(settings, options.backend)
-    return Inputs(folders, settings, budget, state.overrides)
+    return Inputs(folders, settings, budget, state.overrides, pair.own.fragments_for(options.dialect))
 
 
 def target_of(options: argparse.Namespace) -> Target:
