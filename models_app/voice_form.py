@@ -58,7 +58,7 @@ class VoiceForm(_Form):
     wav = _file(
         "Recording",
         ".wav,audio/wav,audio/x-wav",
-        f"A WAV of one speaker, a few seconds long: PCM of 16 or 24 bits or 32-bit float, {MAX_WAV_BYTES >> 20} MiB.",
+        f"A WAV of one speaker, some seconds: 16 or 24 bits or 32-bit float, up to {MAX_WAV_BYTES >> 20} MiB.",
     )
     spk = _file("Speaker file", ".spk", "Instead of a recording: the .spk that qwen-codec wrote …")
     rvq = _file("Codes", ".rvq", "… and the .rvq beside it.")

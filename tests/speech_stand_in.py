@@ -171,7 +171,7 @@ class Handler(BaseHTTPRequestHandler):
         self._serve(body)
 
     def _serve(self, body: Any) -> None:
-        state, path = self.state, self.path
+        state, path = self.state, self.path.partition("?")[0]
         state.asked.append((self.command, path, body))
         if state.running:
             if state.key and self.headers.get("Authorization") != f"Bearer {state.key}":
@@ -341,8 +341,11 @@ def main(words: list[str]) -> int:
         if struct.unpack("<4s", Path(path).read_bytes()[:4])[0] != b"GGUF":
             print(f"[Server] FATAL: {path} is no GGUF", file=sys.stderr)
             return 1
-    name = given.get("--alias") or Path(given["--model"]).name
-    serve(SpeechServer(alias=name), int(given.get("--port", "8080"))).serve_forever()
+    file = Path(given["--model"]).name
+    kind = next((kind for kind in ("custom_voice", "voice_design") if kind in file), "base")
+    speakers = ("serena", "ryan") if kind == "custom_voice" else ()
+    state = SpeechServer(kind, speakers=speakers, alias=given.get("--alias") or file)
+    serve(state, int(given.get("--port", "8080"))).serve_forever()
     return 0
 
 

@@ -121,13 +121,6 @@ def test_which_models_a_voice_fits():
     assert not voices.fits(0, "voice_design", 2048)
 
 
-@pytest.mark.parametrize("model_type", ["", "base", "custom_voice", "voice_design"])
-def test_the_smallest_request_is_one_that_is_answered(model_type):
-    body = voices.smallest_request(model_type)
-    assert voices.request_problem(body, model_type, {}) == ""
-    assert body["response_format"] == "wav", "raw sound hides what went wrong"
-
-
 @pytest.mark.parametrize(
     ("body", "model_type", "said"),
     [

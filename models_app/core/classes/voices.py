@@ -119,16 +119,6 @@ def fits(width: int, model_type: str, model_width: int) -> bool:
     return right_type and (not width or not model_width or width == model_width)
 
 
-def smallest_request(model_type: str) -> dict[str, Any]:
-    """The body of the smallest request that a model of this type answers with sound; "" is taken as a base model."""
-    body: dict[str, Any] = {"input": "Hi.", "response_format": qwentts.WAV, "max_new_tokens": 8, "seed": 1}
-    if model_type == qwentts.CUSTOM_VOICE:
-        body["voice"] = qwentts.SPEAKERS[0]
-    if model_type == qwentts.VOICE_DESIGN:
-        body["instructions"] = "A calm voice."
-    return body
-
-
 def check_speech(data: bytes) -> Wav:
     """What a server answered with. Raises VoiceError where it is no sound, none of it, or cut off."""
     if not data:
