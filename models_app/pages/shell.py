@@ -266,7 +266,11 @@ class Shell:
     def _administration(self) -> tuple[NavGroup, ...]:
         if not may(self.request.user, Level.MANAGE):
             return ()
-        items = (self._item("Users", "access:person-list"), self._item("Audit log", "access:audit-log"))
+        items = (
+            self._item("API keys", "models:key-list"),
+            self._item("Users", "access:person-list"),
+            self._item("Audit log", "access:audit-log"),
+        )
         return (NavGroup("Access", "access", items),)
 
     def _item(

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from gpus_app.models import Backend, Host, HostSetting
 from models_app.models import (
+    ApiKey,
     Audition,
     Change,
     Component,
@@ -113,6 +114,8 @@ def installation(host, root):
     vae = Component.objects.create(host=host, path="/models/ae.safetensors", role="vae", family="flux")
     override = Override.objects.create(host=host, match=row.path, fields={"temp": 0.5}, version=1)
     HostSetting.objects.create(host=host, section="variants", values={"defaultVariants": [{"name": "all"}]}, version=1)
+    enhancers = {"promptEnhancers": [{"model": "pe", "systemPrompt": "Rewrite."}]}
+    HostSetting.objects.create(host=host, section="enhancers", values=enhancers, version=1)
     variant = override.variants.create(name="fast", fields={"temp": 0.1}, version=1)
     change = Change.objects.create(
         host=host, match=row.path, action="save", changes={"temp": [None, 0.7]}, after={"temp": 0.7}, version=1
@@ -132,6 +135,8 @@ def installation(host, root):
     host.save()
     person = get_user_model().objects.create_user(username="somebody")
     Account.objects.create(user=person, role="viewer")
+    key = ApiKey.objects.create(name="lab", prefix="qm-12345", sealed="", digest="0" * 64)
+    key.hosts.add(host)
     session = UserSession.objects.create(user=person, ip="10.0.0.7", session_key="k" * 32, user_agent="Firefox")
     pinned = {
         "rule": rule.pk,
@@ -139,6 +144,7 @@ def installation(host, root):
         "variant": variant.pk,
         "change": change.pk,
         "person": person.pk,
+        "key": key.pk,
         "session": session.pk,
     }
     return {

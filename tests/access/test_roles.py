@@ -60,6 +60,7 @@ READ = [
     "/hosts/local/settings/checks/",
     "/hosts/local/folders/",
     "/hosts/local/backends/",
+    "/hosts/local/by-hand/",
     "/config/",
     "/config/local/",
     "/router/",
@@ -90,8 +91,14 @@ ASK = {
     "/hosts/local/folders/browse/?for=folder&back=/hosts/": ADMIN,
     "/hosts/local/rules/{rule}/delete/": EDITOR,
     "/hosts/local/folders/{root}/remove/": ADMIN,
+    "/keys/": ADMIN,
+    "/keys/new/": ADMIN,
+    "/keys/{key}/": ADMIN,
+    "/keys/{key}/revoke/": ADMIN,
     "/hosts/local/backends/{backend}/": ADMIN,
     "/hosts/local/backends/{backend}/remove/": ADMIN,
+    "/hosts/local/by-hand/enhancer/": EDITOR,
+    "/hosts/local/by-hand/enhancer/remove/?of=pe": EDITOR,
     "/config/local/{revision}/write/": OPERATOR,
     "/config/local/{revision}/rollback/": OPERATOR,
     "/access/users/": ADMIN,
@@ -147,6 +154,9 @@ CHANGE = {
     "/hosts/local/backends/{backend}/": (ADMIN, {"kind": "llama", "path": "/opt/b/llama-server", "edition": "1"}),
     "/hosts/local/backends/{backend}/star/": (ADMIN, {}),
     "/hosts/local/backends/{backend}/remove/": (ADMIN, {}),
+    "/hosts/local/by-hand/": (EDITOR, {"version": "0", "loraDir": "/loras"}),
+    "/hosts/local/by-hand/enhancer/": (EDITOR, {"version": "1", "model": "new"}),
+    "/hosts/local/by-hand/enhancer/remove/?of=pe": (EDITOR, {"version": "1"}),
     "/config/local/render/": (OPERATOR, {}),
     "/config/local/target/": (ADMIN, {"path": "/srv/other.yaml", "dialect": "llama-swap"}),
     "/config/local/{revision}/write/": (OPERATOR, {}),
@@ -157,6 +167,11 @@ CHANGE = {
     "/config/local/unpin/": (OPERATOR, {}),
     "/config/local/look/": (OPERATOR, {}),
     "/config/local/adopt/": (OPERATOR, {"sha256": "0" * 64}),
+    "/keys/new/": (ADMIN, {"name": "new", "hosts": "local", "scope": "all", "expires": "never"}),
+    "/keys/{key}/": (ADMIN, {"name": "new", "hosts": "local", "scope": "all", "expires": "never", "version": "1"}),
+    "/keys/{key}/rotate/": (ADMIN, {"days": "0"}),
+    "/keys/{key}/revoke/": (ADMIN, {}),
+    "/keys/hosts/local/": (ADMIN, {"required": "1"}),
     "/config/local/drift/choose/": (OPERATOR, {"choice": "hand"}),
     "/router/local/": (ADMIN, {"version": "0", "url": "http://127.0.0.1:8080"}),
     "/router/local/action/": (OPERATOR, {"action": "unload", "model": "*"}),
@@ -172,11 +187,14 @@ CHANGE = {
     "/jobs/{job}/cancel/": (OPERATOR, {}),
     "/account/": (VIEWER, {"theme": "dark"}),
     "/account/sessions/end/": (VIEWER, {"session": "others"}),
+    "/account/tokens/": (VIEWER, {"name": "script", "days": "30"}),
     "/access/users/": (ADMIN, {"username": "new", "role": "viewer"}),
     "/access/users/{person}/": (ADMIN, {"role": "editor", "active": "on"}),
     "/access/users/{person}/password/": (ADMIN, {}),
     "/access/users/{person}/sessions/{session}/end/": (ADMIN, {}),
 }
+OWN = ["/account/tokens/{token}/revoke/"]
+"""Changes of what belongs to one person, whatever their role: tests/access/test_api.py."""
 HTMX = {"HX-Request": "true", "HX-Current-URL": "http://testserver/models/"}
 
 
@@ -297,7 +315,7 @@ def test_what_is_not_there(client_of, path):
 
 
 def test_no_page_of_ours_is_forgotten():
-    """Every address of the product is in the tables above, but the wizard's and allauth's own."""
+    """Every address of the product is in the tables above, but the wizard's, allauth's own, and the API's."""
 
     def addresses(patterns, prefix=""):
         for pattern in patterns:
@@ -307,9 +325,12 @@ def test_no_page_of_ours_is_forgotten():
             elif isinstance(pattern, URLPattern):
                 yield "/" + here, pattern.callback
 
-    known = {re.sub(r"\{\w+\}", "", path) for path in [*READ, *ASK, *CHANGE]}
+    known = {re.sub(r"\{\w+\}", "", path).partition("?")[0] for path in [*READ, *ASK, *CHANGE, *OWN]}
     for address, callback in addresses(get_resolver().url_patterns):
-        if callback.__module__.startswith(("models_app.views.setup", "allauth", "django", "quartermaster_site.health")):
+        if callback.__module__.startswith(
+            ("models_app.views.setup", "allauth", "django", "quartermaster_site.health", "ninja")
+        ):
             continue
         address = re.sub(r"<int:\w+>", "", address.replace("<slug:slug>", "local").replace("<str:name>", "all"))
+        address = address.replace("<str:kind>", "enhancer")
         assert address in known, f"{address} ({callback.__module__}) is in no table of this test"
