@@ -14,9 +14,11 @@ SHORT_NAME = 4
 """Names up to this length allow one typing error, longer ones three."""
 
 _SPELLING = re.compile(r"(?:^|(?<=[\s,(\[]))--?[A-Za-z][A-Za-z0-9_-]*")
-_OPTION_LINE = re.compile(
-    r"(?P<names>--?[A-Za-z][\w-]*(?:,\s*--?[A-Za-z][\w-]*)*)(?: (?P<hint>\S+(?: \S+)*))?(?:\s{2,}|$)"
-)
+_OPTION_LINE = re.compile(r" {0,9}(?P<head>--?[A-Za-z](?:(?<=,)\s+(?=-)|\S|\s(?!\s))*)")
+"""From the first spelling to where the text beside it begins: at two blanks. Builds before 2024-10 indent them."""
+_IN_BRACKETS = re.compile(r"<[^<>]*>")
+"""One value, whatever blanks it holds: `<tensor name pattern>=<buffer type>`."""
+_NEXT_SPELLING = re.compile(r",\s+(?=-)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Help:
     def values(self, spelling: str) -> int | None:
         """How many words follow the flag, None where the text does not say."""
         hint = self.hints.get(spelling)
-        return None if hint is None else len(hint.split())
+        return None if hint is None else len(_IN_BRACKETS.sub("x", hint).split())
 
 
 def parse_help(text: str) -> Help:
@@ -42,11 +44,18 @@ def parse_help(text: str) -> Help:
     spellings = tuple(dict.fromkeys(name for name in names if not name.endswith("-")))
     hints: dict[str, str] = {}
     for line in text.splitlines():
-        option = _OPTION_LINE.match(line) if line.startswith("-") else None
-        if option:
-            for name in re.split(r",\s*", option["names"]):
-                hints.setdefault(name, option["hint"] or "")
+        if option := _OPTION_LINE.match(line):
+            for name, hint in _spelled(option["head"]):
+                hints.setdefault(name, hint)
     return Help(spellings, hints)
+
+
+def _spelled(head: str) -> list[tuple[str, str]]:
+    """Each spelling with its value hint. The hint after the last counts for all: `-c, --ctx-size N`. The builds of
+    2023 give each its own: `-c N, --ctx-size N`.
+    """
+    parts = [part.strip().partition(" ") for part in _NEXT_SPELLING.split(head)]
+    return [(name, (hint or parts[-1][2]).strip()) for name, _, hint in parts]
 
 
 def suggest(table: FlagTable, name: str, help_spellings: Sequence[str] | None = None) -> tuple[str, ...]:
