@@ -106,7 +106,7 @@ def generate(
     router = BY_SLUG[dialect]
     declared = Declared({own.match: own for own in overrides}, lambda override: budget_of(override, "image"))
     built = build_document(items, settings, timestamp, cache_dir=cache_dir, declared=declared, word_rules=word_rules)
-    document = with_fragments(router.convert(with_keys(built, keys), options or Options()), fragments)
+    document = with_fragments(router.convert(with_keys(built, keys), options or Options()), fragments, settings.groups)
     text = router.render(document)
     planned = [item for item in items if isinstance(item, PlannedModel)]
     return Generated(

@@ -13,6 +13,7 @@ from django.utils import timezone
 from gpus_app.models import Backend, Host, HostSetting
 from gpus_app.selectors import section
 from models_app.core.export.fragments import form_of
+from models_app.core.imports.mapping import EXACT, MODELS, RAW, SAME, SETTINGS
 from models_app.core.imports.report import Item, Kind, Needs, Status, Target, item_from_json, item_to_json
 from models_app.models import Fragment, ImportBatch, Row, Variant
 from models_app.services.editing import pinned, save_override
@@ -54,15 +55,16 @@ def items_of_batch(batch: ImportBatch) -> list[Item]:
     return [item_from_json(data) for data in batch.report.get("items", [])]
 
 
-def chosen(items: Iterable[Item], choice: Choice, level: Level) -> list[Item]:
-    """The items to take over. Of a group its new ones; what is set here already only where its own box is ticked."""
+def chosen(batch: ImportBatch, choice: Choice, level: Level) -> list[Item]:
+    """The items to take over. Of an entry its new ones; what is set here already only where its own box is ticked."""
     kept = []
-    for number, item in enumerate(items):
+    entries = batch.report.get("models", {})
+    for number, item in enumerate(items_of_batch(batch)):
         if item.target.kind == Kind.NOWHERE or item.status in (Status.SAME, Status.LOST):
             continue
         if item.section not in choice.sections or LEVELS[item.needs] > level:
             continue
-        in_group = bool(item.group) and item.section == "models"
+        in_group = item.section == MODELS and item.group in entries
         if in_group and choice.ways.get(item.group) not in _ways(item):
             continue
         if number in choice.items or (in_group and item.status == Status.NEW):
@@ -71,7 +73,7 @@ def chosen(items: Iterable[Item], choice: Choice, level: Level) -> list[Item]:
 
 
 def _ways(item: Item) -> tuple[str, ...]:
-    return (item.choice,) if item.choice else ("exact", "settings", "raw", "same")
+    return (item.choice,) if item.choice else (EXACT, SETTINGS, RAW, SAME)
 
 
 def start_apply(*, batch: ImportBatch, choice: Choice, actor: Actor) -> Job:
@@ -81,7 +83,7 @@ def start_apply(*, batch: ImportBatch, choice: Choice, actor: Actor) -> Job:
         held = ImportBatch.objects.select_for_update().get(pk=batch.pk)
         if held.state != ImportBatch.State.READ:
             raise Refused("This import has been applied, or cannot be.")
-        if not chosen(items_of_batch(held), choice, level_of(actor.user)):
+        if not chosen(held, choice, level_of(actor.user)):
             raise Refused("Nothing is ticked that would change something.")
         subject = ("import", str(held.pk), held.name)
         started = start_job(kind="import_apply", host=held.host, inputs=choice.as_json(), subject=subject, actor=actor)
@@ -117,7 +119,7 @@ def _set(batch: ImportBatch, **values: Any) -> None:
 
 def _applied(batch: ImportBatch, choice: Choice, actor: Actor, report: ControlReporter) -> list[dict[str, Any]]:
     items = items_of_batch(batch)
-    wanted = chosen(items, choice, level_of(actor.user))
+    wanted = chosen(batch, choice, level_of(actor.user))
     writer = _Writer(batch, actor)
     writer.check_unchanged(wanted)
     groups = _grouped(wanted)

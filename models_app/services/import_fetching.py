@@ -7,7 +7,7 @@ from typing import Any
 
 from gpus_app.models import Host
 from gpus_app.services import is_absolute
-from models_app.services.importing import AUTO, start_import
+from models_app.services.importing import AUTO, CONFIG, start_import
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import Refused
@@ -20,7 +20,7 @@ MAX_TEXT = 16 << 20
 MAX_PATH = 1024
 
 
-def start_fetch(*, host: Host, path: str, dialect: str = AUTO, actor: Actor) -> Started:
+def start_fetch(*, host: Host, path: str, source: str = CONFIG, dialect: str = AUTO, actor: Actor) -> Started:
     """Have the host read a file; the finished job's result names the import."""
     require(actor.user, Level.MANAGE)
     path = path.strip()
@@ -29,7 +29,7 @@ def start_fetch(*, host: Host, path: str, dialect: str = AUTO, actor: Actor) -> 
     started = start_job(
         kind="import_fetch",
         host=host,
-        inputs={"path": path, "dialect": dialect},
+        inputs={"path": path, "source": source, "dialect": dialect},
         subject=("file", "", path[:300]),
         actor=actor,
     )
@@ -53,6 +53,7 @@ class FetchReceiver(Receiver):
                 host=job.host,
                 name=name,
                 data=text.encode("utf-8", "surrogatepass"),
+                source=str(job.inputs.get("source", CONFIG)),
                 dialect=str(job.inputs.get("dialect", AUTO)),
                 actor=actor,
             )

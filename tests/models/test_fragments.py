@@ -43,6 +43,7 @@ def test_an_entry_of_its_own(scanned, keep):
     _, config = newest()
     assert config["models"]["other"]["cmd"].split() == ["podman", "run", "-p", "${PORT}:80", "x"]
     assert config["models"]["other"]["cmdStop"] == "podman stop x"
+    assert "other" in config["groups"]["exclusive"]["members"]
 
 
 def test_groups_by_hand_take_the_place_of_planned_ones(scanned, keep):

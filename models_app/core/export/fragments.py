@@ -7,7 +7,7 @@ models by hand, by `groups`, `matrix` or `routing.router`, has planning write no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,9 @@ from typing import Any
 from models_app.core.errors import LaunchError
 from models_app.core.export import presets
 from models_app.core.export.document import Document, Entry, Skipped
+from models_app.core.export.groups import assign_groups
 from models_app.core.launch.tokens import command_lines, split_command
+from models_app.core.settings import GroupSpec
 
 YAML, PRESETS = "yaml", "presets"
 """The two forms of a router's file: what is kept for one is not written into the other."""
@@ -50,17 +52,32 @@ def groups_by_hand(top: Mapping[str, Any]) -> bool:
     return bool(top.get("groups")) or top.get("matrix") is not None or bool(router)
 
 
-def with_fragments(document: Document, fragments: Fragments) -> Document:
-    """The document with everything that is kept by hand."""
+def with_fragments(document: Document, fragments: Fragments, groups: Sequence[GroupSpec] = ()) -> Document:
+    """The document with everything that is kept by hand. Entries of their own join the planned groups by their id."""
     if not fragments.top and not fragments.models:
         return document
     lost: list[str] = []
     models = [_with_keys(item, fragments.models, lost) for item in document.models]
     known = {item.id for item in models if isinstance(item, Entry)}
-    models += [_entry(name, keys) for name, keys in fragments.models.items() if name not in known]
+    own = [_entry(name, keys) for name, keys in fragments.models.items() if name not in known]
+    models += own
     top, tail = _around(document, fragments.top, lost)
+    if "groups" in tail and not groups_by_hand(fragments.top):
+        tail["groups"] = _joined(tail["groups"], [entry.id for entry in own if entry.id != EVERYWHERE], groups)
     notes = [f"WARNING: planning writes this itself, so it is not taken from a raw fragment: {key}" for key in lost]
     return replace(document, notes=(*document.notes, *notes), top=top, tail=tail, models=tuple(models))
+
+
+def _joined(
+    planned: Mapping[str, Mapping[str, Any]], ids: Sequence[str], specs: Sequence[GroupSpec]
+) -> dict[str, dict[str, Any]]:
+    """The groups with further members."""
+    result = {name: dict(fields) for name, fields in planned.items()}
+    for name, fields in assign_groups(specs, ids, {}).groups.items():
+        if fields["members"]:
+            held = result.setdefault(name, {**fields, "members": []})
+            held["members"] = [*held["members"], *fields["members"]]
+    return result
 
 
 def _with_keys(item: Entry | Skipped, models: Mapping[str, Mapping[str, Any]], lost: list[str]) -> Entry | Skipped:

@@ -1,0 +1,288 @@
+"""An import as its page shows it: what each thing in the file is, where it goes, whether it is set here already."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from models_app.core.export.dialects import BY_SLUG
+from models_app.core.fields import MODEL_FIELDS, SETTINGS_FIELDS
+from models_app.core.imports.mapping import BACKENDS, EXACT, MODELS, RAW, SAME, SETTINGS
+from models_app.core.imports.report import Item, Kind, Needs, Status, Target
+from models_app.models import ImportBatch
+from models_app.pages.token_diff import TokenDiff, token_diff
+from models_app.services.import_applying import LEVELS, items_of_batch
+from quartermaster_site.access.permissions import Level
+from quartermaster_site.access.redaction import redact
+from quartermaster_site.figures import counted
+
+MOST_CHARACTERS = 300
+MOST_OPEN = 150
+"""Entries whose items are on the page; of the others it says how many there are."""
+SECTION_TITLES = {
+    BACKENDS: "Executables",
+    MODELS: "Models of the file",
+    "top": "Beside the models",
+    "elsewhere": "Not in the file",
+}
+WORDS = {
+    Status.NEW: ("act", "new", "up"),
+    Status.SAME: ("", "same", "dash"),
+    Status.CONFLICT: ("warn", "conflict", "warn"),
+    Status.LOST: ("warn", "not representable", "warn"),
+}
+NEEDED = {
+    Needs.EDIT: "",
+    Needs.ARGUMENTS: "Commands of a file need the role admin.",
+    Needs.MANAGE: "This needs the role admin.",
+}
+WAYS = {EXACT: "Exactly as written", SETTINGS: "As settings"}
+WAY_WORDS = {
+    SAME: ("ok", "as planned here", "ok"),
+    EXACT: ("act", "to take over", "up"),
+    RAW: ("warn", "kept as it is", "lock"),
+}
+_LABELS = {field.key: field.label for field in (*SETTINGS_FIELDS, *MODEL_FIELDS)}
+
+
+@dataclass(frozen=True, slots=True)
+class ItemLine:
+    """One item. `number` is its place in the batch; `box` says whether it has a box of its own."""
+
+    number: int
+    source: str
+    line: int
+    maps_to: str
+    value: str
+    ours: str
+    tone: str
+    word: str
+    shape: str
+    notes: tuple[str, ...]
+    way: str
+    box: bool
+    ticked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WayLine:
+    slug: str
+    label: str
+    chosen: bool
+    diff: TokenDiff | None
+    held: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryBlock:
+    """One entry of the file. `name` is how its boxes are called in the form."""
+
+    name: str
+    id: str
+    line: int
+    tone: str
+    word: str
+    shape: str
+    reason: str
+    path: str
+    variant: str
+    ways: tuple[WayLine, ...]
+    items: tuple[ItemLine, ...]
+    hidden: int
+    may_tick: bool
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class SectionBlock:
+    slug: str
+    title: str
+    entries: tuple[EntryBlock, ...]
+    items: tuple[ItemLine, ...]
+    ticked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ImportView:
+    kind: str
+    chips: tuple[tuple[str, str], ...]
+    headline: str
+    details: str
+    findings: tuple[Mapping[str, Any], ...]
+    sections: tuple[SectionBlock, ...]
+    may_apply: bool
+
+
+def import_view(batch: ImportBatch, level: Level, asked: str = "") -> ImportView:
+    """The report for a person of a level; `asked` is the entry whose items are wanted beyond the first ones."""
+    items = items_of_batch(batch)
+    models: Mapping[str, Any] = batch.report.get("models", {})
+    lines = [_item_line(number, item, level) for number, item in enumerate(items)]
+    slugs = dict.fromkeys([*SECTION_TITLES, *(item.section for item in items)])
+    sections = [_section(slug, items, lines, models, level, asked) for slug in slugs]
+    exact = [found for found in models.values() if found["way"] == EXACT]
+    identical = sum(found["after"].get(EXACT) == found["before"] for found in exact)
+    return ImportView(
+        kind=kind_words(batch),
+        chips=_chips(items, level),
+        headline=_headline(models, identical, len(exact)),
+        details=counted(len(models), "entry", "entries"),
+        findings=tuple(batch.report.get("findings", [])),
+        sections=tuple(section for section in sections if section.entries or section.items),
+        may_apply=any(line.box or line.word == "new" for line in lines),
+    )
+
+
+def kind_words(batch: ImportBatch) -> str:
+    """What kind of file it is."""
+    dialect = BY_SLUG.get(batch.dialect)
+    return (
+        f"a file of {dialect.label}"
+        if dialect
+        else "a settings file"
+        if batch.source != "config"
+        else "a router's file"
+    )
+
+
+def _headline(models: Mapping[str, Any], identical: int, exact: int) -> str:
+    if not models:
+        return ""
+    kept = [found["way"] for found in models.values()]
+    parts = []
+    if same := kept.count(SAME):
+        parts.append(f"{counted(same, 'command')} as planned here")
+    if exact:
+        parts.append(f"{identical:,} of {exact:,} identical, token for token, if taken over exactly as written")
+    if raw := kept.count(RAW):
+        parts.append(f"{raw:,} kept as raw fragments")
+    return "; ".join(parts)
+
+
+def _chips(items: Iterable[Item], level: Level) -> tuple[tuple[str, str], ...]:
+    """(word, count) of each status, then what a person may not take over, and secrets."""
+    found: dict[str, int] = {}
+    for item in items:
+        found[item.status.value] = found.get(item.status.value, 0) + 1
+        if item.status != Status.SAME and LEVELS[item.needs] > level:
+            found["needs permission"] = found.get("needs permission", 0) + 1
+        if item.secret:
+            found["secret"] = found.get("secret", 0) + 1
+    order = [*(status.value for status in Status), "needs permission", "secret"]
+    return tuple((word, f"{found[word]:,}") for word in order if word in found)
+
+
+def _section(
+    slug: str,
+    items: Sequence[Item],
+    lines: Sequence[ItemLine],
+    models: Mapping[str, Any],
+    level: Level,
+    asked: str,
+) -> SectionBlock:
+    own = [(item, line) for item, line in zip(items, lines, strict=True) if item.section == slug]
+    if slug != MODELS or not models:
+        return SectionBlock(slug, SECTION_TITLES.get(slug, slug.capitalize()), (), tuple(line for _, line in own), True)
+    by_group: dict[str, list[ItemLine]] = {}
+    for item, line in own:
+        by_group.setdefault(item.group, []).append(line)
+    entries = [
+        _entry(number, name, found, by_group.get(name, []), level, is_open=number < MOST_OPEN or name == asked)
+        for number, (name, found) in enumerate(models.items())
+    ]
+    return SectionBlock(slug, SECTION_TITLES[MODELS], tuple(entries), (), True)
+
+
+def _entry(
+    number: int, name: str, found: Mapping[str, Any], lines: Sequence[ItemLine], level: Level, *, is_open: bool
+) -> EntryBlock:
+    tone, word, shape = WAY_WORDS[found["way"]]
+    new = any(line.word == "new" for line in lines)
+    return EntryBlock(
+        name=str(number),
+        id=name,
+        line=found["line"],
+        tone=tone,
+        word=word,
+        shape=shape,
+        reason=found["reason"],
+        path=found["path"],
+        variant=found["variant"],
+        ways=_ways(found, level) if is_open or found["way"] == EXACT else (),
+        items=tuple(lines) if is_open else (),
+        hidden=0 if is_open else len(lines),
+        may_tick=new,
+        command=str(redact(" ".join(found["before"]))),
+    )
+
+
+def _ways(found: Mapping[str, Any], level: Level) -> tuple[WayLine, ...]:
+    """Both ways of taking an entry over; a command word for word is the first choice of those who may."""
+    if found["way"] != EXACT:
+        return ()
+    may = level >= Level.MANAGE
+    return tuple(
+        WayLine(
+            slug,
+            label,
+            chosen=slug == (EXACT if may else SETTINGS),
+            diff=token_diff(found["before"], found["after"].get(slug, [])),
+            held="" if may or slug != EXACT else NEEDED[Needs.ARGUMENTS],
+        )
+        for slug, label in WAYS.items()
+    )
+
+
+def _item_line(number: int, item: Item, level: Level) -> ItemLine:
+    tone, word, shape = WORDS[item.status]
+    held = NEEDED[item.needs] if LEVELS[item.needs] > level and item.status in (Status.NEW, Status.CONFLICT) else ""
+    if held:
+        tone, word, shape = "", "needs permission", "lock"
+    alone = item.section != MODELS
+    open_ = not held and item.status in (Status.NEW, Status.CONFLICT)
+    return ItemLine(
+        number=number,
+        source=item.source,
+        line=item.line,
+        maps_to=maps_to(item.target),
+        value=shown(item.value, secret=item.secret),
+        ours=shown(item.ours, secret=item.secret) if item.status == Status.CONFLICT else "",
+        tone=tone,
+        word=word,
+        shape=shape,
+        notes=tuple(filter(None, (item.note, held, "Secret: masked here." if item.secret else ""))),
+        way=WAYS.get(item.choice, ""),
+        box=open_ and (alone or item.status == Status.CONFLICT),
+        ticked=item.status == Status.NEW and item.section != "elsewhere",
+    )
+
+
+def maps_to(target: Target) -> str:
+    """Where an item goes, in the words of the pages."""
+    label = _LABELS.get(target.field, target.field)
+    match target.kind:
+        case Kind.VARIANT | Kind.FLEET_VARIANT:
+            return f"variant {target.variant}: {label}"
+        case Kind.SETTING:
+            return f"settings of the host: {label}"
+        case Kind.FRAGMENT:
+            return "raw fragment"
+        case Kind.NOWHERE:
+            return "-"
+        case Kind.OVERRIDE:
+            return label or "nothing to do"
+    return str(target.kind.value).replace("-", " ")
+
+
+def shown(value: Any, *, secret: bool = False) -> str:
+    """A value on one line, masked where it looks secret."""
+    if secret:
+        return "…"
+    if value is None:
+        return ""
+    masked = redact(value)
+    text = masked if isinstance(masked, str) else json.dumps(masked, ensure_ascii=False, default=str)
+    text = " ".join(text.split())
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 2]} …"
