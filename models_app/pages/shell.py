@@ -237,6 +237,8 @@ class Shell:
             sum(getattr(item, name) for item in self.hosts) for name in ("model_count", "finding_count", "job_count")
         )
         config = [self._item("Config file", "models:config-show", host.slug, key="c")] if host else []
+        if host and may(self.request.user, Level.EDIT):
+            config.append(self._item("Import", "models:import-list", host.slug))
         return (
             NavGroup("", "top", (self._item("Overview", "models:overview", key="o"),)),
             NavGroup(
