@@ -45,9 +45,10 @@ FLEET_SECTIONS: Mapping[str, FleetSection] = {
     "groups": FleetSection("Groups", Level.MANAGE, ("groups",)),
     "names": FleetSection("Names", Level.EDIT, ("displayNames",)),
     "enhancers": FleetSection("Prompt enhancers", Level.EDIT, ("promptEnhancers",)),
-    "declared": FleetSection("Models declared by hand", Level.EDIT, ("extraImageModels",)),
+    "declared": FleetSection("Models declared by hand", Level.MANAGE, ("extraImageModels",)),
 }
-"""Section -> its keys. Groups bind addresses, and guards protect the machine: both are for administrators."""
+"""Section -> its keys. Groups bind addresses, guards protect the machine, and a model declared by hand names files
+that nobody found: these are for administrators."""
 
 _FIELDS = {field.key: field for field in SETTINGS_FIELDS}
 

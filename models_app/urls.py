@@ -7,6 +7,7 @@ from django.urls import include, path
 from models_app.views import (
     backends,
     browse,
+    by_hand,
     components,
     config,
     drift,
@@ -100,6 +101,9 @@ pages = [
     path("hosts/<slug:slug>/folders/watching/", host_watching.host_watching, name="host-watching"),
     path("hosts/<slug:slug>/folders/add/", host_settings.root_add, name="root-add"),
     path("hosts/<slug:slug>/folders/<int:pk>/remove/", host_settings.root_remove, name="root-remove"),
+    path("hosts/<slug:slug>/by-hand/", by_hand.hand_list, name="hand-list"),
+    path("hosts/<slug:slug>/by-hand/<str:kind>/", by_hand.hand_edit, name="hand-edit"),
+    path("hosts/<slug:slug>/by-hand/<str:kind>/remove/", by_hand.hand_remove, name="hand-remove"),
     path("hosts/<slug:slug>/backends/", backends.backend_list, name="backend-list"),
     path("hosts/<slug:slug>/backends/search/", backends.backend_search, name="backend-search"),
     path("hosts/<slug:slug>/backends/probe/", backends.backend_probe, name="backend-probe"),

@@ -41,6 +41,7 @@ WIRED = {
     "codec": "speech codec",
     "enhancer": "prompt enhancer",
     "edit enhancer": "prompt enhancer for edits",
+    "dino": "image encoder (DINOv3)",
     "matting": "background remover",
     "audio part": "part of the model",
 }

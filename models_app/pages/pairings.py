@@ -16,6 +16,8 @@ from models_app.pages.component_words import OVERRIDE_KEYS, WIRED, because_text,
 from models_app.selectors.components import HostComponents, ModelRef
 
 SHOWN_OTHERS = 3
+_FOLDERS = frozenset({"dino"})
+"""Roles that a folder plays; the list of components has files only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ def pairings(found: HostComponents, model: ModelRef) -> list[Pairing]:
     lines = [_pairing(role, Pick(path, origin)) for role, (path, origin) in model.pairs.items()]
     lines += [_pairing(role, pick, OVERRIDE_KEYS.get(role, "")) for role, pick in chosen.picks.items()]
     lines += [_missing(found, model, role) for role in chosen.missing]
+    if model.model_class == "3d" and "dino" not in model.pairs:
+        lines.append(Pairing(WIRED["dino"], "", "", "", "none lies near the package", tone="bad", shape="bad"))
     return [
         *lines,
         *_enhancers(found.enhancer_pairs.get(model.pk, Pair()), {item.served_id: item for item in found.models}),
@@ -64,7 +68,7 @@ def _pairing(role: str, pick: Pick, pin: str = "") -> Pairing:
         role=WIRED.get(role, role),
         name=name,
         path=pick.path,
-        url=_listed(name),
+        url="" if role in _FOLDERS else _listed(name),
         reason=because_text(pick),
         others=_others(pick.others),
         pin=pin,

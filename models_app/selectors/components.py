@@ -12,7 +12,7 @@ from typing import Any
 
 from gpus_app.models import Host
 from models_app import convert
-from models_app.core.catalog import FileEntry, Header
+from models_app.core.catalog import Header
 from models_app.core.components import signals
 from models_app.core.components.arms import Pick
 from models_app.core.components.declared import gone_pins
@@ -20,7 +20,6 @@ from models_app.core.components.pool import Pool
 from models_app.core.components.resolve import Components, diffusion_model, resolve_components
 from models_app.core.discovery import enhancers
 from models_app.core.discovery.roots import path_key
-from models_app.core.discovery.trellis import companions
 from models_app.core.settings import Encoders, Override
 from models_app.core.state.overrides import resolve_override
 from models_app.models import Component, HeaderFacts, Root, Row
@@ -30,6 +29,8 @@ DIFFUSION = ("image", "video")
 _UNLISTED = ("sam", "3d")
 """Classes that no prompt enhancer can be."""
 _SIDECARS = (("projector", "mmproj"), ("drafter", "draft"), ("codec", "codec"))
+_NEARBY = (("dino", "dino_path"), ("matting", "birefnet_path"))
+"""What a scan found near a 3D package."""
 _HEADER_FACTS = (
     "architecture",
     "general_type",
@@ -53,7 +54,7 @@ class ModelRef:
     model_class: str
     state: str
     pairs: Mapping[str, tuple[str, str]]
-    """Role of a sidecar -> its path and origin."""
+    """Role of a sidecar, or of what lies near a package -> its path and origin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +152,8 @@ class HostComponents:
             for role, wanted in (("enhancer", pair.text), ("edit enhancer", pair.edit)):
                 if wanted in by_id:
                     yield model, role, Pick(by_id[wanted].path, "enhancer")
-            if model.model_class == "3d":
-                yield model, "matting", Pick(self._matting(model), "near")
             if model.model_class == "audiocpp":
                 yield from ((model, "audio part", Pick(path, "folder")) for path in self._parts_beside(model))
-
-    def _matting(self, model: ModelRef) -> str:
-        cutters = [FileEntry(item.path, item.size_bytes, 0) for item in self.files if item.role == signals.MATTING]
-        main = next((root.path for root in self.roots if not root.category), "")
-        return companions(main, model.path, cutters).birefnet if cutters else ""
 
     def _parts_beside(self, model: ModelRef) -> Iterable[str]:
         folder = model.path.rpartition("/")[0]
@@ -198,16 +192,19 @@ def host_components(host: Host) -> HostComponents:
 _KINDS = {name: dict if name == "tensor_shapes" else type(getattr(Header(), name)) for name in _HEADER_FACTS}
 _ROW_COLUMNS = ("pk", "served_id", "base_id", "path", "quant", "model_class", "state")
 _PAIR_COLUMNS = tuple(f"found__{name}_{part}" for _, name in _SIDECARS for part in ("path", "origin"))
+_NEAR_COLUMNS = tuple(f"found__{name}" for _, name in _NEARBY)
 
 
 def _rows(host: Host) -> Iterable[Sequence[Any]]:
     rows = Row.objects.filter(host=host).exclude(state=Row.State.MISSING).order_by("served_id", "path")
-    return rows.values_list(*_ROW_COLUMNS, *_PAIR_COLUMNS)
+    return rows.values_list(*_ROW_COLUMNS, *_PAIR_COLUMNS, *_NEAR_COLUMNS)
 
 
 def _model_ref(values: Sequence[Any]) -> ModelRef:
     own, pairs = values[: len(_ROW_COLUMNS)], values[len(_ROW_COLUMNS) :]
+    near = values[len(_ROW_COLUMNS) + len(_PAIR_COLUMNS) :]
     found = {role: (pairs[2 * index], pairs[2 * index + 1] or "folder") for index, (role, _) in enumerate(_SIDECARS)}
+    found |= {role: (path, "near") for (role, _), path in zip(_NEARBY, near, strict=True)}
     own_pairs = {role: pair for role, pair in found.items() if pair[0]}
     return ModelRef(**dict(zip(_ROW_COLUMNS, own, strict=True)), pairs=own_pairs)
 

@@ -21,6 +21,7 @@ LISTS = [
     "/hosts/local/rules/",
     "/hosts/local/history/",
     "/hosts/local/backends/",
+    "/hosts/local/by-hand/",
     "/config/local/revisions/",
     "/jobs/",
     "/access/users/",

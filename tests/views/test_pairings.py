@@ -71,3 +71,19 @@ def test_the_head_names_family_and_both_quants(shown: Host, viewer: Client) -> N
     listed = viewer.get("/models/?q=qwen3-4b-q8").content.decode()
     assert "Q6_K by its tensors" in listed
     assert ">qwen3</span>" in listed
+
+
+def test_a_3d_package_with_what_lies_near_it_and_what_it_lacks(host: Host, viewer: Client) -> None:
+    def package(name: str, **near: str) -> Row:
+        found = {"id": name, "full_path": f"/3d/{name}", "file_name": name, "model_class": "3d", **near}
+        return Row.objects.create(
+            host=host, path=f"/3d/{name}", served_id=name, base_id=name, file_name=name, model_class="3d", found=found
+        )
+
+    package("whole", dino_path="/3d/dinov3-vitl", birefnet_path="/3d/b/birefnet-f16.gguf")
+    package("alone")
+    assert rows(viewer, "whole") == [
+        "image encoder (DINOv3) dinov3-vitl /3d/dinov3-vitl found near the package -",
+        "background remover birefnet-f16.gguf /3d/b/birefnet-f16.gguf found near the package -",
+    ]
+    assert rows(viewer, "alone") == ["image encoder (DINOv3) - none lies near the package -"]
