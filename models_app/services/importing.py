@@ -9,8 +9,11 @@ from typing import Any
 from django.db import transaction
 
 from gpus_app.models import Host
+from models_app.core.errors import ExportError
 from models_app.core.export.dialects import BY_SLUG
 from models_app.core.export.load import MAX_BYTES
+from models_app.core.imports.settings_source import from_archive
+from models_app.core.settings_files.archive import is_zip
 from models_app.models import ImportBatch
 from models_app.services.import_config import read_config
 from models_app.services.import_settings import read_settings
@@ -39,6 +42,8 @@ def start_import(
         raise Refused("The file is empty.")
     if source not in SOURCES or dialect not in (AUTO, *BY_SLUG):
         raise Refused("Choose one of the kinds of files.")
+    if source == SETTINGS and is_zip(data):
+        data = _unpacked(data)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -63,6 +68,14 @@ def start_import(
         batch.job = start_job(kind="import_parse", host=host, subject=subject, actor=actor).job
         batch.save(update_fields=["job"])
     return batch
+
+
+def _unpacked(data: bytes) -> bytes:
+    """The two files of an archive that was exported."""
+    try:
+        return from_archive(data).encode()
+    except ExportError as error:
+        raise Refused(str(error)) from error
 
 
 def batch_of(job: Job) -> ImportBatch:

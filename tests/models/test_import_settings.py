@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+
 import pytest
 
 from gpus_app.models import Backend, HostSetting
@@ -9,7 +12,7 @@ from gpus_app.selectors import get_host
 from models_app.core.imports.report import Status
 from models_app.core.imports.settings_source import joined
 from models_app.models import Change, ImportBatch, Override, Root, Row, Variant
-from models_app.selectors.host_files import export_texts
+from models_app.selectors.host_files import export_archive, export_texts
 from models_app.services import save_override
 from models_app.services.import_applying import Choice, items_of_batch, start_apply
 from models_app.services.import_undoing import changed_since, undo_import
@@ -137,13 +140,13 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("text", REFUSED)
-def test_what_a_form_would_refuse_goes_nowhere_in_its_words(text, scanned, read):
+def test_what_a_form_would_refuse_goes_nowhere_in_its_words(scanned, read):
     path = Row.objects.get(file_name="beta-2b-Q4_0.gguf").path
-    batch = read(text.replace("PATH", f'"{path}"'))
-    (lost,) = found(batch, Status.LOST)
-    assert REFUSED[text] in lost[1]
-    assert len(items_of_batch(batch)) == 1
+    for text, words in REFUSED.items():
+        batch = read(text.replace("PATH", f'"{path}"'))
+        (lost,) = found(batch, Status.LOST)
+        assert words in lost[1], text
+        assert len(items_of_batch(batch)) == 1
 
 
 def test_an_editor_takes_over_only_what_editors_may(scanned, host, read, take, make_user):
@@ -192,6 +195,38 @@ def test_nothing_is_undone_after_somebody_changed_it(scanned, host, read, take, 
     with pytest.raises(Refused, match="Changed since"):
         do(undo_import, batch=batch, actor=actor)
     assert HostSetting.objects.get(section="variants").values == {"defaultVariants": [{"name": "game"}]}
+
+
+def test_an_exported_archive_is_both_files(settled, actor, do):  # noqa: F811
+    data = export_archive(settled, with_secrets=True)
+    batch = do(start_import, host=settled, name="all.zip", data=data, source=SETTINGS, actor=actor)
+    batch.refresh_from_db()
+    assert {item.status for item in items_of_batch(batch)} == {Status.SAME}
+
+
+def packed(*entries, method=zipfile.ZIP_DEFLATED):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        for name, data in entries:
+            archive.writestr(name, data)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (packed(("other.yaml", "a: 1")), "neither"),
+        (packed((f"a/{GENERATE}", "{}"), (f"b/{GENERATE}", "{}")), "twice"),
+        (packed((GENERATE, b"#" * (17 << 20))), "unpacks to more"),
+        (packed((GENERATE, b"\xff")), "not UTF-8"),
+        (packed((GENERATE, "{}"))[:40], "cannot be read"),
+        (packed(*((f"{n}", "") for n in range(10_001)), method=zipfile.ZIP_STORED), "at most 10,000"),
+    ],
+    ids=["neither", "twice", "bomb", "binary", "cut", "many"],
+)
+def test_hostile_archives_are_refused(data, problem, host, actor):
+    with pytest.raises(Refused, match=problem):
+        start_import(host=host, name="all.zip", data=data, source=SETTINGS, actor=actor)
 
 
 def test_a_file_that_is_no_map_says_where(host, read):

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from models_app.core.errors import ExportError
+from models_app.core.export.load import MAX_BYTES, decode
 from models_app.core.fields import PATCH_FIELDS, SETTINGS_FIELDS, Field
 from models_app.core.imports.report import Item, Kind, Target
 from models_app.core.imports.settings_lists import list_items
 from models_app.core.imports.settings_rows import KnownFile, SamePath, row_items
 from models_app.core.imports.settings_said import Files, Said, lost
 from models_app.core.settings.codec import shape
-from models_app.core.settings_files.files import read_generate_file, read_sidecar
+from models_app.core.settings_files.archive import texts_of_zip
+from models_app.core.settings_files.files import GENERATE_FILE_NAME, read_generate_file, read_sidecar
 from models_app.core.settings_files.reading import Remark
 from models_app.core.state.sidecar import FILE_NAME, Sidecar
 
@@ -36,6 +39,15 @@ SEAM = f"--- # {FILE_NAME}"
 def joined(file: str, sidecar: str) -> str:
     """Both files as one text."""
     return f"{file}{'' if file.endswith(chr(10)) else chr(10)}{SEAM}\n{sidecar}"
+
+
+def from_archive(data: bytes) -> str:
+    """Both files of an exported archive as one text. Raises `ExportError` where it has neither."""
+    found = texts_of_zip(data, (GENERATE_FILE_NAME, FILE_NAME), MAX_BYTES)
+    if not found:
+        raise ExportError(f"The archive has neither {GENERATE_FILE_NAME} nor {FILE_NAME}.")
+    texts = [decode(found.get(name, b"")) for name in (GENERATE_FILE_NAME, FILE_NAME)]
+    return joined(*texts)
 
 
 def read_files(name: str, data: bytes) -> Files:
