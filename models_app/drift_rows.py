@@ -65,6 +65,8 @@ class TargetWatch(models.Model):
     since = models.DateTimeField(null=True, blank=True)
     later = models.CharField(max_length=80, blank=True)
     """What somebody wants to hear of only when the file changes again (`finding`)."""
+    taken = models.CharField(max_length=80, blank=True)
+    """The drift whose text somebody has brought in as an import: it may be written over, by a person."""
     by_hand_since = models.DateTimeField(null=True, blank=True)
     """Since when the file belongs to people: nothing is written until somebody resumes."""
     by_hand_by = models.CharField(max_length=150, blank=True)
@@ -83,10 +85,19 @@ class TargetWatch(models.Model):
 
     @property
     def has_drifted(self) -> bool:
-        """Nothing is written while this holds."""
+        """Nothing is written by itself while this holds."""
         return self.case != Case.NONE
+
+    @property
+    def is_taken(self) -> bool:
+        return self.has_drifted and self.taken == self.finding
+
+    @property
+    def blocks(self) -> bool:
+        """Nobody writes while this holds."""
+        return self.has_drifted and not self.is_taken
 
     @property
     def calls(self) -> bool:
         """Somebody should look at it now."""
-        return self.has_drifted and not self.is_by_hand and self.later != self.finding
+        return self.blocks and not self.is_by_hand and self.later != self.finding

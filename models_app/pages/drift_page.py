@@ -43,6 +43,8 @@ class DriftView:
     older_sha256: str
     finding: str
     is_quiet: bool
+    may_take: bool
+    """What lies there is kept here and can be brought in."""
 
 
 def drift_view(host: Host, drifted: Drifted) -> DriftView:
@@ -59,6 +61,7 @@ def drift_view(host: Host, drifted: Drifted) -> DriftView:
         older_sha256=watch.sha256 if drifted.older else "",
         finding=watch.finding,
         is_quiet=watch.has_drifted and watch.later == watch.finding,
+        may_take=watch.has_drifted and drifted.version is not None,
     )
 
 

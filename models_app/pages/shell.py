@@ -84,7 +84,7 @@ def drift_state(host: Any) -> DriftState | None:
     url = reverse("models:config-drift", args=[host.slug])
     if host.by_hand_since:
         return DriftState(BY_HAND, url, urgent=False, note="")
-    quiet = host.drift_later == f"{host.drift_case}:{host.drift_sha256}"
+    quiet = f"{host.drift_case}:{host.drift_sha256}" in (host.drift_later, host.drift_taken)
     note = f"The router's file {WORDS[Case(host.drift_case)]}."
     return DriftState(STRIP_WORDS[host.drift_case], url, urgent=not quiet, note=note)
 
@@ -114,6 +114,7 @@ _COUNTS = {
     "pinned_number": Subquery(Publishing.objects.filter(host=OuterRef("pk")).values("pinned__number")[:1]),
     "drift_case": Subquery(_WATCHES.values("case")[:1]),
     "drift_sha256": Subquery(_WATCHES.values("sha256")[:1]),
+    "drift_taken": Subquery(_WATCHES.values("taken")[:1]),
     "drift_later": Subquery(_WATCHES.values("later")[:1]),
     "by_hand_since": Subquery(_WATCHES.values("by_hand_since")[:1]),
     "router_url": Subquery(_ROUTERS.values("url")[:1]),

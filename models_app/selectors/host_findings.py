@@ -69,7 +69,7 @@ def target_facts(host: Host) -> TargetFacts:
         same_path=[other.name for other in others if other.publish_path == host.publish_path],
         same_ports=hands_out if host.publish_dialect != Dialect.LLAMA_SERVER else (),
         is_foreign=bool(watch.sha256) and not watch.has_header and not host.written_sha256,
-        drift=WORDS[Case(watch.case)] if watch.has_drifted else "",
+        drift=WORDS[Case(watch.case)] if watch.blocks else "",
     )
 
 

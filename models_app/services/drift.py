@@ -75,7 +75,7 @@ def judge(host: Host, report: Report, *, is_older_text: bool) -> TargetWatch:
     watch.sha256, watch.size_bytes, watch.modified_at = found.sha256, report.size_bytes, report.modified_at
     watch.has_header, watch.problem, watch.case = found.has_header, found.problem, case.value
     if watch.finding != before:
-        watch.since, watch.later = (now, "") if case else (None, "")
+        watch.since, watch.later, watch.taken = (now if case else None), "", ""
         _note_event(host, watch, before)
     watch.save()
     if case in (Case.EDITED, Case.REPLACED):
@@ -125,7 +125,7 @@ def note_ours(host: Host, sha256: str) -> None:
     watch = row_for(host)
     before, watch.case = watch.finding, Case.NONE.value
     watch.looked_at, watch.sha256, watch.has_header = timezone.now(), sha256, True
-    watch.problem, watch.missing_since, watch.since, watch.later = "", None, None, ""
+    watch.problem, watch.missing_since, watch.since, watch.later, watch.taken = "", None, None, "", ""
     watch.asked_at, watch.token = None, ""
     if before:
         _note_event(host, watch, before)
@@ -167,5 +167,5 @@ def require_undrifted(host: Host) -> None:
     watch = watch_of(host)
     if watch.is_by_hand:
         raise Refused(f"The file of {host} is managed by hand: resume writing on the Drift page first.")
-    if watch.has_drifted:
+    if watch.blocks:
         raise Refused(f"The file of {host} {WORDS[Case(watch.case)]}: decide on the Drift page first.")

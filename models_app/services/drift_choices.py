@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from django.db import transaction
 from django.utils import timezone
 
 from gpus_app.models import Host
 from models_app.core.export.drift import Case
-from models_app.models import DiskVersion, TargetWatch
+from models_app.core.export.key_blocks import without_key_blocks
+from models_app.models import DiskVersion, ImportBatch, TargetWatch
 from models_app.selectors.comparing import live_revision, watch_of
 from models_app.services.drift import row_for, sync_finding
+from models_app.services.importing import start_import
 from models_app.services.writing import queue_write
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
@@ -37,12 +41,43 @@ def keep_ours(*, host: Host, finding: str, actor: Actor) -> Started:
         if watch.case in (Case.EDITED, Case.REPLACED) and not stored:
             raise Refused("What lies there is not kept here yet: have the host look at it first.")
         started = queue_write(
-            host=host, revision=live, expected_sha256=watch.sha256, message="Kept over a changed file", actor=actor
+            host=host,
+            revision=live,
+            expected_sha256=watch.sha256,
+            checks_files=False,
+            message="Kept over a changed file",
+            actor=actor,
         )
         if not started.created:
             raise Refused("A file is being written to this host already: wait until that is over.")
         record(actor, "drift.keep-ours", subject=host, host_slug=host.slug, changes={"case": [watch.case, ""]})
     return started
+
+
+def take_theirs(*, host: Host, finding: str, actor: Actor) -> ImportBatch:
+    """Bring in what lies there as an import, to be looked at and taken over. Then a person may write over it.
+
+    Keys are left out: what lies there is kept without secrets.
+    """
+    require(actor.user, Level.EDIT)
+    with transaction.atomic():
+        host = Host.objects.select_for_update().get(pk=host.pk)
+        watch = _seen(host, finding)
+        version = DiskVersion.objects.filter(host=host, sha256=watch.sha256).first()
+        if version is None:
+            raise Refused("What lies there is not kept here: there is nothing to bring in.")
+        batch = start_import(
+            host=host,
+            name=f"{posixpath.basename(host.publish_path.replace(chr(92), '/'))} as changed on the host",
+            data=without_key_blocks(version.text).encode(),
+            dialect=host.publish_dialect,
+            actor=actor,
+        )
+        watch.taken = watch.finding
+        watch.save(update_fields=["taken"])
+        sync_finding(host, watch)
+        record(actor, "drift.take-theirs", subject=host, host_slug=host.slug, changes={"import": [None, batch.pk]})
+    return batch
 
 
 def manage_by_hand(*, host: Host, actor: Actor) -> None:

@@ -17,7 +17,7 @@ from models_app.core.export.findings import BLOCK
 from models_app.core.export.stamp import content_digest, stamped, unstamped
 from models_app.core.launch.tokens import rules_for
 from models_app.models import Publishing, Revision, RevisionDetails
-from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of
+from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of, watch_of
 from models_app.selectors.host_findings import blocking_findings
 from models_app.services.key_export import companions_of, export_keys, numbers_held, sha256_to_write
 from models_app.services.key_publishing import with_keys_of_today
@@ -220,6 +220,8 @@ def _why_not(host: Host, revision: Revision, live: Revision | None) -> str:
     worst = sum(item.get("severity") != "note" for item in revision.findings if isinstance(item, dict))
     if worst:
         return f"Revision {revision.number} has {worst} finding(s) that a person should look at."
+    if watch_of(host).has_drifted:
+        return "The file there was changed by somebody: a person has to write over what was taken from it."
     blocking = next(iter(blocking_findings(host, revision)), None)
     if blocking is not None:
         return f"{blocking.rule}: {blocking.message}."

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from gpus_app.models import Host
 from models_app.models import Publishing, Revision, RevisionDetails
-from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of
+from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of, watch_of
 from models_app.selectors.host_findings import blocking_findings, files_to_check
 from models_app.services.drift import forget_question, note_ours, require_undrifted
 from models_app.services.key_export import companions_of
@@ -120,23 +120,25 @@ def queue_write(
     revision: Revision,
     replace: bool = False,
     expected_sha256: str | None = None,
+    checks_files: bool = True,
     message: str = "",
     actor: Actor,
 ) -> Started:
     """The job itself, everything having been checked. Runs in the caller's transaction.
 
-    `expected_sha256` is of the bytes that may be replaced; None for those that were written last.
+    `expected_sha256` is of the bytes that may be replaced; None for those that were written last, or that somebody has
+    taken over. `checks_files`: the host looks whether every file that the text names is there.
     """
     inputs: dict[str, Any] = {
         "path": host.publish_path,
         "text": revision.text,
         "sha256": revision.sha256,
-        "expected_sha256": host.written_sha256 if expected_sha256 is None else expected_sha256,
+        "expected_sha256": _replaceable(host) if expected_sha256 is None else expected_sha256,
         "adopt": replace,
     }
     if beside := companions_of(RevisionDetails.objects.filter(revision=revision).first()):
         inputs["companions"] = beside
-    if expected_sha256 is None:
+    if checks_files:
         inputs["must_exist"] = files_to_check(host, revision)
     if router := reload_inputs(host):
         inputs["router"] = router
@@ -149,6 +151,11 @@ def queue_write(
         changes: dict[str, list[Any]] = {"replace": [False, True]} if replace else {}
         record(actor, "config.write", subject=revision, host_slug=host.slug, changes=changes, reason=message)
     return started
+
+
+def _replaceable(host: Host) -> str:
+    watch = watch_of(host)
+    return watch.sha256 if watch.is_taken else host.written_sha256
 
 
 def note_written(*, job: Job, path: str, sha256: str) -> None:

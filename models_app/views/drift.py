@@ -18,7 +18,7 @@ from models_app.pages.shell import remember_host
 from models_app.selectors.comparing import publishing_of
 from models_app.selectors.drift import Drifted, compare_with_disk, drift_of
 from models_app.services.drift import storable_text
-from models_app.services.drift_choices import keep_ours, manage_by_hand, remind_later, resume
+from models_app.services.drift_choices import keep_ours, manage_by_hand, remind_later, resume, take_theirs
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.errors import Refused
@@ -45,6 +45,9 @@ def config_drift_choose(request: Request, slug: str) -> HttpResponse:
             case "keep":
                 started = keep_ours(host=host, finding=finding, actor=actor)
                 return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))
+            case "take":
+                batch = take_theirs(host=host, finding=finding, actor=actor)
+                return go_to(request, reverse("models:import-show", args=[batch.pk]))
             case "hand":
                 manage_by_hand(host=host, actor=actor)
                 messages.success(request, f"Nothing is written to {host} until somebody resumes.")

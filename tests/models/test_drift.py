@@ -16,7 +16,7 @@ from models_app.selectors.comparing import live_revision, watch_of
 from models_app.selectors.drift import compare_with_disk, drift_of
 from models_app.services import start_write
 from models_app.services.drift import storable_text
-from models_app.services.drift_choices import keep_ours, manage_by_hand, remind_later, resume
+from models_app.services.drift_choices import keep_ours, manage_by_hand, remind_later, resume, take_theirs
 from models_app.services.publishing import save_policy, submit, write_due
 from models_app.services.target_looks import adopt_seen
 from models_app.tasks import target_looked_at, target_stirs
@@ -360,3 +360,32 @@ def test_who_may_decide(target, beat, host, make_user):
     for call, more in ((keep_ours, {"finding": finding}), (manage_by_hand, {}), (remind_later, {"finding": finding})):
         with pytest.raises(NotAllowed):
             call(host=host, actor=vera, **more)
+
+
+def test_taking_theirs_is_an_import_and_then_a_persons_write(target, beat, host, do, actor):
+    text = target.read_text()
+    edit(target.parent / "router.yaml", 'apiKeys:\n  - "verysecretvalue"\n')
+    finding = beat().finding
+    batch = do(take_theirs, host=host, finding=finding, actor=actor)
+    batch.refresh_from_db()
+    assert batch.state == "read", batch.problem
+    assert "verysecret" not in str(batch.report)
+    assert not watch_of(host).calls
+    do(save_policy, host=host, policy="auto", actor=actor)
+    do(write_due)
+    assert target.read_text() != text, "nothing is written over it by itself"
+    do(save_policy, host=host, policy="manual", actor=actor)
+    started = do(start_write, revision=live_revision(host), actor=actor)
+    assert Job.objects.get(pk=started.job.pk).state == State.SUCCEEDED
+    assert target.read_text() == text
+    assert watch_of(host).case == ""
+
+
+def test_what_was_taken_holds_for_that_text_alone(target, beat, host, do, actor):
+    edit(target)
+    do(take_theirs, host=host, finding=beat().finding, actor=actor)
+    edit(target, "# meanwhile\n")
+    started = do(start_write, revision=live_revision(host), actor=actor)
+    assert Job.objects.get(pk=started.job.pk).error_kind == "Drift"
+    with pytest.raises(Refused, match="edited by hand"):
+        start_write(revision=live_revision(host), actor=actor)

@@ -50,6 +50,19 @@ def _by_lines(text: str) -> Iterator[str]:
             block = ""
 
 
+def without_key_blocks(text: str) -> str:
+    """The text without its key blocks, line by line."""
+    kept, inside = [], False
+    for line in text.split("\n"):
+        if _BLOCK.match(line):
+            inside = True
+        elif inside and line[:1] not in (" ", "\t", "-", "]", "}"):
+            inside = False
+        if not inside:
+            kept.append(line)
+    return "\n".join(kept)
+
+
 def with_replaced(text: str, secrets: Mapping[str, str]) -> str:
     """The text with every occurrence of each secret replaced; a secret inside a longer one loses to it."""
     if not secrets:
