@@ -10,7 +10,7 @@ from typing import NamedTuple
 from models_app.core.catalog import Launch
 from models_app.core.planning.geometry import Geometry
 from models_app.core.planning.kv_types import QUANTISED_TYPES
-from models_app.core.planning.replay.shapes import BlockShape, ModelShape
+from models_app.core.planning.replay.shapes import ModelShape
 from models_app.core.planning.replay.styles import STYLES
 from models_app.core.planning.replay.tensors import F16, F32, I32, I64, Graph, Tensor, contiguous
 
@@ -71,6 +71,13 @@ class Build:
         return self.graph.op((x.shape[0], self.output_ids.shape[0]), x, self.output_ids)
 
 
+class Widening(NamedTuple):
+    """A matrix that takes results of attention out of the space of a compressed cache."""
+
+    length: int
+    home: int
+
+
 class CacheInputs(NamedTuple):
     """Inputs of attention over one kind of cache."""
 
@@ -123,7 +130,9 @@ def embedded_input(build: Build) -> Tensor:
     elif build.style.input_scale == "whole" or build.shape.scaled_input:
         from_tokens = graph.over(from_tokens)
     graph.expand(from_tokens)
-    return from_tokens
+    if build.style.position_table:
+        from_tokens = graph.over(from_tokens, graph.op((width, tokens), build.positions, home=host))
+    return build.norm(from_tokens, build.homes.blocks[0]) if build.style.input_norm else from_tokens
 
 
 def attention(build: Build, x: Tensor, index: int) -> Tensor:
@@ -142,12 +151,29 @@ def attention(build: Build, x: Tensor, index: int) -> Tensor:
             graph.reshape(build.linear(x, n * length, home), length, n, tokens)
             for n, length in zip(heads, lengths, strict=True)
         )
-    where = build.style.positions
-    if build.shape.positions and (where == "all" or (where == "sliding" and block.sliding)):
+    if build.style.query_norms:
+        q, k = build.norm(q, home), build.norm(k, home)
+    if build.shape.positions and _has_positions(build, index):
         q, k = build.placed(q), build.placed(k)
     elif build.style.scaled_queries:
         q = graph.over(q, build.query_scales)
-    return build.linear(cached_attention(build, q, k, v, index), build.shape.embedding, home)
+    result = cached_attention(build, q, k, v, index)
+    if build.style.gated_attention:
+        result = graph.over(result, graph.over(build.linear(x, result.shape[0], home)))
+    return build.linear(result, build.shape.embedding, home)
+
+
+def _has_positions(build: Build, index: int) -> bool:
+    blocks = build.shape.blocks
+    match build.style.positions:
+        case "sliding":
+            return blocks[index].sliding or not any(block.sliding for block in blocks)
+        case "all but fourths":
+            return (index + 1) % 4 != 0
+        case "all but firsts":
+            return index % 4 != 0
+        case where:
+            return where == "all"
 
 
 def cached_attention(build: Build, q: Tensor, k: Tensor, v: Tensor, index: int) -> Tensor:
@@ -159,11 +185,12 @@ def cached_attention(build: Build, q: Tensor, k: Tensor, v: Tensor, index: int) 
     if inputs.value_turn is not None:
         v = _turned(graph, v, inputs.value_turn)
     graph.expand(q, v, k)
-    result = _attended(build, q, k, v, block, inputs, home)
-    graph.expand(result)
-    if inputs.value_turn is not None:
-        result = _turned(graph, result, inputs.value_turn)
-    return result
+    keys, values = (
+        stored(build, k, inputs.key_ids, inputs.cells, home),
+        stored(build, v, inputs.value_ids, inputs.cells, home),
+    )
+    result = attended(build, q, keys, values, inputs, None)
+    return result if inputs.value_turn is None else _turned(graph, result, inputs.value_turn)
 
 
 def _turned(graph: Graph, x: Tensor, turn: Tensor) -> Tensor:
@@ -173,31 +200,42 @@ def _turned(graph: Graph, x: Tensor, turn: Tensor) -> Tensor:
     return graph.reshape(graph.op(flat.shape, turn, flat), *x.shape)
 
 
-def _attended(
-    build: Build, q: Tensor, k: Tensor, v: Tensor, block: BlockShape, inputs: CacheInputs, home: int
+def stored(build: Build, made: Tensor, ids: Tensor, cells: int, home: int) -> Tensor:
+    """The cache of keys or values of one block, with those just made written into it."""
+    graph = build.graph
+    cache = graph.stored(made.shape[0], made.shape[1], cells, build.geo.streams, home=home, element_bytes=F16)
+    flat = graph.view(made, (made.shape[0] * made.shape[1], build.tokens), (made.strides[2],))
+    graph.expand(graph.write(cache, flat, ids))
+    return cache
+
+
+def attended(
+    build: Build, q: Tensor, keys: Tensor, values: Tensor, inputs: CacheInputs, widen: Widening | None
 ) -> Tensor:
+    """The result of attention (build_attn_mha), all heads of a token side by side."""
     graph, streams, tokens = build.graph, build.geo.streams, build.tokens
-    keys, values = (
-        graph.stored(x.shape[0], x.shape[1], inputs.cells, streams, home=home, element_bytes=F16) for x in (k, v)
-    )
-    for stored, made, ids in ((keys, k, inputs.key_ids), (values, v, inputs.value_ids)):
-        flat = graph.view(made, (made.shape[0] * made.shape[1], tokens), (made.strides[2],))
-        graph.expand(graph.write(stored, flat, ids))
-    per_stream = tokens // streams
-    q = graph.view(
-        q,
-        (q.shape[0], q.shape[1], per_stream, streams),
-        (q.strides[1], q.strides[2], q.strides[2] * per_stream),
-    )
-    q = graph.permute(q, 0, 2, 1, 3)
-    k, v = graph.permute(keys, 0, 2, 1, 3), graph.permute(values, 0, 2, 1, 3)
-    width = block.heads * block.value_length
+    per_stream, heads = tokens // streams, q.shape[1]
+    q = graph.view(q, (q.shape[0], heads, per_stream, streams), (q.strides[1], q.strides[2], q.strides[2] * per_stream))
+    q, k, v = (graph.permute(x, 0, 2, 1, 3) for x in (q, keys, values))
+    length = values.shape[0]
     if build.launch.flash_attn:
-        result = graph.op((block.value_length, block.heads, per_stream, streams), q, k, v, inputs.mask)
-        return graph.reshape(result, width, tokens)
-    scores = graph.over(graph.op((inputs.cells, per_stream, block.heads, streams), k, q), inputs.mask)
-    result = graph.op((block.value_length, per_stream, block.heads, streams), v, scores)
-    return graph.op((width, tokens), graph.permute(result, 0, 2, 1, 3))
+        result = graph.op((length, heads, per_stream, streams), q, k, v, inputs.mask)
+        if widen is not None:
+            result = graph.permute(result, 0, 2, 1, 3)
+            result = graph.op((widen.length, *result.shape[1:]), result, home=widen.home)
+            length = widen.length
+            result = graph.permute(result, 0, 2, 1, 3)
+            result = graph.op(result.shape, result)
+        result = graph.reshape(result, length * heads, tokens)
+    else:
+        scores = graph.over(graph.op((inputs.cells, per_stream, heads, streams), k, q), inputs.mask)
+        result = graph.op((length, per_stream, heads, streams), v, scores)
+        if widen is not None:
+            length = widen.length
+            result = graph.op((length, *result.shape[1:]), result, home=widen.home)
+        result = graph.op((length * heads, tokens), graph.permute(result, 0, 2, 1, 3))
+    graph.expand(result)
+    return result
 
 
 def feed_forward(build: Build, x: Tensor, width: int, home: int, *, gated: bool, fused: bool = False) -> Tensor:

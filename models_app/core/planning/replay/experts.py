@@ -40,8 +40,9 @@ def _weights(build: Build, x: Tensor, index: int) -> tuple[Tensor, Tensor]:
     graph, experts, used = build.graph, build.shape.experts, build.shape.experts_used
     tokens, router = build.tokens_of(x), build.style.router
     logits = build.linear(x, experts, build.homes.blocks[index])
+    biased = build.shape.router.sigmoid if router.biased is None else router.biased
     scores = logits if router.chosen_first else graph.over(logits)
-    choice = logits if router.weights_first else graph.over(scores) if router.biased else scores
+    choice = logits if router.weights_first else graph.over(scores) if biased else scores
     order = graph.op(choice.shape, choice, element_bytes=I32)
     chosen = graph.view(order, (used, tokens), (order.strides[1],))
     weights = graph.op((1, used, tokens), graph.reshape(scores, 1, experts, tokens), chosen)

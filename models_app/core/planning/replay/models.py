@@ -5,6 +5,7 @@ from __future__ import annotations
 from models_app.core.planning.replay.building import Build, attention, embedded_input, feed_forward
 from models_app.core.planning.replay.delta import delta_net, gated_attention
 from models_app.core.planning.replay.experts import routed_experts
+from models_app.core.planning.replay.latent import latent_attention
 from models_app.core.planning.replay.mixers import first_mamba, second_mamba, short_convolution
 from models_app.core.planning.replay.tensors import Graph, Tensor
 
@@ -37,28 +38,46 @@ def _kept(x: Tensor) -> Tensor:
 def _block(build: Build, x: Tensor, index: int, *, is_last: bool) -> Tensor:
     home, block, graph, style = build.homes.blocks[index], build.shape.blocks[index], build.graph, build.style
     normed = build.norm(x, home) if style.norms_before else x
-    if style.one_part and not (block.attends or block.recurrent):
-        return graph.over(_feed_forward(build, normed, index), x)
     if style.expands_norms:
         graph.expand(normed)
+    if style.one_part and not (block.attends or block.recurrent):
+        return graph.over(_feed_forward(build, normed, index), x)
+    picks = is_last and style.wanted_rows in ("last block", "behind part")
+    if style.parallel:
+        return _parallel_block(build, x, normed, index, picks=picks)
     if block.attends and block.recurrent:
         y = _attention(build, normed, index)
         y = graph.over(y, MIXERS[style.mixer](build, build.norm(x, home), index))
         x = graph.over(y, x)
-        x = build.wanted_rows(x) if is_last else x
+        x = build.wanted_rows(x) if picks else x
     else:
         y = _attention(build, normed, index) if block.attends else MIXERS[style.mixer](build, normed, index)
-        if is_last and style.wanted_rows == "last block":
+        y = _behind(build, y, home) if style.wanted_rows == "behind part" else y
+        if picks:
             y, x = build.wanted_rows(y), build.wanted_rows(x)
-            normed = build.wanted_rows(normed) if style.parallel else normed
-        if style.parallel:
-            return graph.over(graph.over(_feed_forward(build, normed, index), x), y)
-        x = _added(build, _behind(build, y, home), x)
+        y = _behind(build, y, home) if style.wanted_rows != "behind part" else y
+        x = graph.over(x, y) if style.residual_first else graph.over(y, x)
     if style.one_part:
         return x
     normed = build.norm(x, home) if style.norms_before else x
     y = _behind(build, _feed_forward(build, normed, index), home)
-    return graph.over(x, y) if style.residual_first or style.residual_first_last else _added(build, y, x)
+    return graph.over(x, y) if style.residual_first or style.residual_first_last else graph.over(y, x)
+
+
+def _parallel_block(build: Build, x: Tensor, normed: Tensor, index: int, *, picks: bool) -> Tensor:
+    """Attention and feed-forward side by side, both added to what came in."""
+    graph = build.graph
+    y = _attention(build, normed, index)
+    if picks:
+        y, x, normed = build.wanted_rows(y), build.wanted_rows(x), build.wanted_rows(normed)
+    fed = _feed_forward(build, normed, index)
+    match build.style.parallel:
+        case "input":
+            return graph.over(graph.over(fed, x), y)
+        case "feed-forward":
+            return graph.over(graph.over(fed, y), x)
+        case _:
+            return graph.over(graph.over(y, fed), x)
 
 
 def _behind(build: Build, y: Tensor, home: int) -> Tensor:
@@ -67,11 +86,9 @@ def _behind(build: Build, y: Tensor, home: int) -> Tensor:
     return build.graph.over(y) if build.shape.scaled_residual else y
 
 
-def _added(build: Build, y: Tensor, residual: Tensor) -> Tensor:
-    return build.graph.over(residual, y) if build.style.residual_first else build.graph.over(y, residual)
-
-
 def _attention(build: Build, x: Tensor, index: int) -> Tensor:
+    if build.shape.latent is not None:
+        return latent_attention(build, x, index)
     return (gated_attention if build.style.mixer == "delta" else attention)(build, x, index)
 
 

@@ -44,6 +44,20 @@ class RouterShape(NamedTuple):
 
     normed: bool
     scaled: bool
+    sigmoid: bool
+
+
+class LatentShape(NamedTuple):
+    """Attention over a compressed cache."""
+
+    rank: int
+    query_rank: int
+    """0: queries are not compressed."""
+    turned: int
+    """Of a head's length, the part that has positions."""
+    key_length: int
+    value_length: int
+    scaled: bool
 
 
 class ModelShape(NamedTuple):
@@ -56,6 +70,7 @@ class ModelShape(NamedTuple):
     experts_used: int
     mixer: MixerShape
     router: RouterShape
+    latent: LatentShape | None
     positions: bool
     """False where the file switches the positions of queries and keys off."""
     scaled_input: bool
@@ -64,6 +79,19 @@ class ModelShape(NamedTuple):
     blocks: tuple[BlockShape, ...]
 
 
+def _latent(model: ModelKeys) -> LatentShape:
+    return LatentShape(
+        rank=model.number("attention.kv_lora_rank"),
+        query_rank=model.number("attention.q_lora_rank"),
+        turned=model.number("rope.dimension_count"),
+        key_length=model.number("attention.key_length_mla"),
+        value_length=model.number("attention.value_length_mla"),
+        scaled=bool(model.header.extra.get("attention.temperature_scale")),
+    )
+
+
+SIGMOID = 2
+"""Value of the key `expert_gating_func`."""
 MOST_NODES = 40_000
 """Graphs that may grow beyond are not built: no model has them."""
 
@@ -89,7 +117,9 @@ def model_shape(model: ModelKeys, caches: tuple[BlockCache, ...]) -> ModelShape 
         router=RouterShape(
             normed=bool(header.extra.get("expert_weights_norm")),
             scaled=header.extra.get("expert_weights_scale") not in (None, 0.0, 1.0),
+            sigmoid=model.number("expert_gating_func") == SIGMOID,
         ),
+        latent=_latent(model) if model.latent else None,
         positions=header.extra.get("rope.scaling.finetuned") is not False,
         scaled_input=bool(header.extra.get("embedding_scale")),
         scaled_residual=bool(header.extra.get("residual_scale")),
@@ -108,7 +138,12 @@ def _is_sound(shape: ModelShape) -> bool:
         return False
     if any(block.attends and not (block.heads and block.kv_heads) for block in shape.blocks):
         return False
-    kind = STYLES[shape.architecture].mixer
+    style = STYLES[shape.architecture]
+    kind = style.mixer
+    if (shape.latent is not None) != style.latent or (shape.latent is not None and not all(shape.latent[2:5])):
+        return False
+    if not style.one_part and not all(block.attends or (block.recurrent and kind) for block in shape.blocks):
+        return False
     if kind in ("mamba2", "delta") and (not mixer.groups or not mixer.heads or mixer.inner % mixer.heads):
         return False
     if kind == "delta" and mixer.heads % mixer.groups:
