@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
+from models_app.section_form import FORM_SECTIONS
 from models_app.views import (
     backends,
     browse,
@@ -17,6 +18,7 @@ from models_app.views import (
     host_checks,
     host_devices,
     host_history,
+    host_section,
     host_settings,
     host_watching,
     hosts,
@@ -97,6 +99,10 @@ pages = [
     path("hosts/<slug:slug>/settings/gpu/", host_devices.host_devices, name="host-gpu"),
     path("hosts/<slug:slug>/settings/checks/", host_checks.host_checks, name="host-checks"),
     path("hosts/<slug:slug>/folders/browse/", browse.host_browse, name="host-browse"),
+    *(
+        path(f"hosts/<slug:slug>/settings/{name}/", host_section.host_section, {"name": name}, name=f"host-{name}")
+        for name in FORM_SECTIONS
+    ),
     path("hosts/<slug:slug>/folders/", host_settings.host_folders, name="host-folders"),
     path("hosts/<slug:slug>/folders/watching/", host_watching.host_watching, name="host-watching"),
     path("hosts/<slug:slug>/folders/add/", host_settings.root_add, name="root-add"),

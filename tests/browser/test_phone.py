@@ -22,6 +22,8 @@ PAGES = (
     "/hosts/atlas/",
     "/hosts/atlas/settings/memory/",
     "/hosts/atlas/settings/gpu/",
+    "/hosts/atlas/settings/kv/",
+    "/hosts/atlas/settings/advanced/",
     "/hosts/atlas/rules/",
     "/hosts/atlas/history/",
     "/hosts/atlas/fits/",
