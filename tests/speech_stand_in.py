@@ -59,7 +59,7 @@ class SpeechServer:
     """`cut`, `cut-wav`, `huge`, `slow`, `text`, `empty`, `redirect`, `odd-json`, `deep-json`, `forgets`, `broken`."""
     asked: list[tuple[str, str, Any]] = field(default_factory=list)
     running: dict[str, str] = field(default_factory=dict)
-    """As a router: id of a model -> its state. Empty: it is no router."""
+    """As a router: id of a model -> its state, "" where it does not run. Empty: it is no router."""
     key: str = ""
     url: str = ""
 
@@ -177,12 +177,15 @@ class Handler(BaseHTTPRequestHandler):
             if state.key and self.headers.get("Authorization") != f"Bearer {state.key}":
                 self._json(401, {"src": "llama-swap", "error": {"message": "unauthorized", "code": "unauthorized"}})
                 return
-            if path == "/running":
-                models = [{"model": name, "state": value, "cmd": "x"} for name, value in state.running.items()]
-                self._json(200, {"running": models})
+            if path in ("/running", "/api/version", "/v1/models"):
+                running = [
+                    {"model": name, "state": value, "cmd": "x"} for name, value in state.running.items() if value
+                ]
+                listing = [{"id": name, "owned_by": "llama-swap"} for name in state.running]
+                self._json(200, {"running": running, "version": "1", "data": listing})
                 return
             found = re.match(r"/upstream/([^/]+)(/.*)", path)
-            if not found or unquote(found[1]) not in state.running:
+            if not found or not state.running.get(unquote(found[1])):
                 self._json(404, {"src": "llama-swap", "error": {"message": "no such model", "code": "not_found"}})
                 return
             path = found[2]

@@ -114,8 +114,8 @@ def restore_when_loaded(router: Router, **_: Any) -> None:
     "Since" is when a router was first seen with it; one that was loaded anew between two looks keeps its time.
     """
     loaded = {item["id"] for item in router.listed if item["state"] == LOADED}
-    rows = list(Row.objects.filter(host=router.host, model_class="tts", served_id__in=loaded)) if loaded else []
-    for model in speech_models(router.host, rows):
+    rows = list(Row.objects.filter(host=router.host_id, model_class="tts", served_id__in=loaded)) if loaded else []
+    for model in speech_models(router.host, rows) if rows else ():
         if model.is_routed and not model.problem and model.server.served != model.since:
             _restore(model)
 

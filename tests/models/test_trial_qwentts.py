@@ -1,4 +1,4 @@
-"""A test launch of a speech server: each type of model is asked what it answers; what a server says as it ends is told."""
+"""A test launch of a speech server: each type of model is asked; what a server says as it ends is told."""
 
 from __future__ import annotations
 

@@ -326,15 +326,14 @@ class TestAudition:
 
 class TestBehindTheRouter:
     @pytest.fixture
-    def look(self, host: Host, django_capture_on_commit_callbacks: Any) -> Callable[..., None]:
+    def look(self, routed: StandIn, django_capture_on_commit_callbacks: Any) -> Callable[..., None]:
         """The next look of the host's worker at its router."""
 
-        def seen(state: str = "loaded") -> None:
-            Router.objects.update(asked_at=timezone.now(), token="t")
-            entry = {"id": "qwen-talker-base", "state": state, "aliases": [], "command": [], "exit_code": None}
-            answer = {"problem": "", "kind": "llama-swap", "version": "1", "slots": None, "models": [entry]}
+        def seen(state: str = "ready") -> None:
+            routed.running = {"qwen-talker-base": state}
             with django_capture_on_commit_callbacks(execute=True):
-                routers.take_look(host.slug, "t", answer)
+                routers.ask(Router.objects.select_related("host").get())
+            assert Router.objects.get().problem == ""
 
         return seen
 
@@ -347,10 +346,9 @@ class TestBehindTheRouter:
         keep(admin)
         look()
         routed.restart()
-        routed.asked.clear()
         look()
-        assert routed.asked == [], "the same process was given its voices already"
-        look("unloaded")
+        assert routed.voices == {}, "the same process was given its voices already"
+        look("")
         assert "waits for the model" in text_of(admin)
         look()
         assert "anna" in routed.voices
