@@ -130,7 +130,13 @@ def _last_words(run: ProgramRun) -> str:
 
 
 def _shown(facts: ProgramFacts) -> Mapping[str, Any]:
-    return {"kind": facts.kind, "version": facts.version, "build": facts.build, "flags": list(facts.flags)}
+    return {
+        "kind": facts.kind,
+        "version": facts.version,
+        "build": facts.build,
+        "flags": list(facts.flags),
+        "joined_lora_scale": facts.joined_lora_scale,
+    }
 
 
 def forget_answers() -> None:

@@ -22,6 +22,8 @@ class BackendFacts:
     budget: Budget | None = None
     """The host's budget with the names that this executable gives the devices; None where launches name none."""
     audio_devices: tuple[AudioDevice, ...] = ()
+    joined_lora_scale: bool = False
+    """It takes the scale of an adapter behind its file, as one word."""
 
 
 UNASKED = BackendFacts()
@@ -40,4 +42,5 @@ def _facts(host: Host, row: Backend) -> BackendFacts:
     # A single device needs no name; the spec's `--device` is for sets.
     ids = matched_ids(members, devices) if len(members) > 1 else ()
     budget = host_budget(host, backend_ids=ids) if ids else None
-    return BackendFacts(row.kind, convert.backend_flags(row), budget, audio_devices(devices))
+    joined = row.probe.get("joined_lora_scale") is True
+    return BackendFacts(row.kind, convert.backend_flags(row), budget, audio_devices(devices), joined)

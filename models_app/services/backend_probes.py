@@ -31,7 +31,7 @@ MAX_NOTES = 8
 MAX_TEXT = 500
 _FLAG = re.compile(r"--?[A-Za-z][A-Za-z0-9_-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}|")
-PLANNED_WITH = ("kind", "flags", "devices")
+PLANNED_WITH = ("kind", "flags", "devices", "joined_lora_scale")
 """What plans depend on."""
 
 
@@ -122,6 +122,7 @@ def _program(item: Any) -> tuple[int, str, dict[str, Any]]:
             "size_bytes": untrusted.integer(facts.get("size_bytes", 0), "size_bytes"),
             "mtime_ns": untrusted.integer(facts.get("mtime_ns", 0), "mtime_ns", -untrusted.MAX_INT),
             "flags": [_flag(flag) for flag in untrusted.items(facts.get("flags", []), "flags", MAX_FLAGS)],
+            "joined_lora_scale": untrusted.boolean(facts.get("joined_lora_scale", False), "joined_lora_scale"),
             "devices": None if devices is None else _devices(devices),
             "notes": [untrusted.text(note, "note", MAX_TEXT) for note in notes],
         },

@@ -105,6 +105,7 @@ class HostPlanner:
             excesses=self.facts.excesses.get(row.full_path, ()),
             surroundings=self._surroundings(row, header, override),
             word_rules=rules_for(self.facts.os_family),
+            joined_lora_scale=self.facts.backend_for(override).joined_lora_scale,
         )
         self.planned[row.full_path] = plans
         self.served[row.full_path] = row.id

@@ -10,6 +10,7 @@ from models_app.core.launch.findings import port_problem, text_findings
 from models_app.core.launch.help import parse_help
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.lora import takes_joined_scale
+from models_app.core.launch.program_text import program_facts
 from models_app.core.launch.sd_flags import SD
 
 DATA = Path(__file__).parents[1] / "data"
@@ -100,6 +101,13 @@ def test_builds_say_whether_a_scale_stands_behind_its_file(build, words):
     found = parse_help(HELP[build])
     assert found.values("--lora-scaled") == words
     assert takes_joined_scale(found.hints["--lora-scaled"]) == (words == 1)
+
+
+@pytest.mark.parametrize("build", HELP)
+def test_every_build_is_known_for_what_it_is(build):
+    facts = program_facts(HELP[build])
+    assert facts.kind == "llama"
+    assert facts.joined_lora_scale == build.startswith("b")
 
 
 def test_values_with_blanks_are_one_value():

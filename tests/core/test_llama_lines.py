@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from models_app.core.catalog import Header, Row
@@ -218,6 +218,7 @@ OVERRIDES = st.builds(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(OVERRIDES)
 def test_any_override_gives_flags_of_the_table(own):
     command = llama_command(SETTINGS, HEADER, ROW, EVERYTHING_PROFILE, PLACEMENT, own)
@@ -289,3 +290,12 @@ def test_sd_own_components_win():
     assert "--vae /own/vae.gguf" in lines
     assert "--t5xxl /found/t5.gguf" in lines
     assert '--diffusion-model "/m/flux dev.gguf"' in lines
+
+
+@pytest.mark.parametrize(("path", "problems"), [("/l/b c.gguf", 0), (r"D:\l\b.gguf", 1)])
+def test_current_builds_get_the_scale_behind_the_file(path, problems):
+    own = Override(loras=(LoraRef("a.gguf"), LoraRef(path, 0.5)))
+    command = llama_command(SETTINGS, HEADER, ROW, PROFILE, PLACEMENT, own, joined_lora_scale=True)
+    assert command.argv[-4:] == ("--lora", "/models/a.gguf", "--lora-scaled", f"{path}:0.5".replace("\\", "/"))
+    assert len(command.warnings) == problems
+    assert not llama_command(SETTINGS, HEADER, ROW, PROFILE, PLACEMENT, own).warnings

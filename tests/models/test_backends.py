@@ -9,6 +9,7 @@ from gpus_app.selectors import get_host
 from models_app import convert
 from models_app.core.catalog import Header
 from models_app.core.catalog import Row as CoreRow
+from models_app.core.settings import LoraRef
 from models_app.core.settings import Override as CoreOverride
 from models_app.models import Override, Root, Row
 from models_app.selectors.backends import host_backends
@@ -205,6 +206,19 @@ def test_a_launch_names_the_devices_as_its_executable_does_the_main_one_last(two
     assert budget.backend_ids == ("CUDA0", "CUDA1")
     assert budget.device_names == ("NVIDIA GeForce RTX 3060", "NVIDIA GeForce RTX 3090")
     assert host_facts(two_cards).budget_for(CoreOverride(), "image").backend_ids == (), "another program"
+
+
+def test_an_adapters_scale_is_written_as_its_executable_reads_it(two_cards, zoo_header):
+    own, header = CoreOverride(loras=(LoraRef("/l/a.gguf", 0.5),)), zoo_header("qwen3-0.6b-q8_0")
+    row = CoreRow(id="m", full_path="/m.gguf", model_class="llm")
+
+    def written():
+        return HostPlanner(host_facts(get_host(two_cards.slug)), lambda _path: None)(row, header, own)[0].argv[-3:]
+
+    asked(two_cards)
+    assert written()[1:] == ("/l/a.gguf", "0.5")
+    Backend.objects.update(probe={"flags": ["--port"], "joined_lora_scale": True})
+    assert written()[1:] == ("--lora-scaled", "/l/a.gguf:0.5")
 
 
 def test_one_device_that_is_not_found_and_none_is_named(two_cards):

@@ -7,7 +7,7 @@ so that a preview, a save and a published entry are the same.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models_app.core.catalog import Header, Placement, Row
 from models_app.core.launch.backends import executable
@@ -15,7 +15,7 @@ from models_app.core.launch.compose import Composition, compose
 from models_app.core.launch.launcher import Launcher
 from models_app.core.launch.llama_advanced import advanced_lines
 from models_app.core.launch.llama_flags import LLAMA
-from models_app.core.launch.lora import lora_lines
+from models_app.core.launch.lora import lora_lines, scale_problems
 from models_app.core.launch.macros import PORT
 from models_app.core.launch.ownership import custom_text, runs_text_only
 from models_app.core.launch.paths import quoted_path, raw_path
@@ -106,7 +106,9 @@ def llama_command(
         joined_lora_scale=joined_lora_scale,
         rules=rules,
     )
-    return compose(LLAMA, lines, custom_text(override), rules, alone=runs_text_only(override))
+    composed = compose(LLAMA, lines, custom_text(override), rules, alone=runs_text_only(override))
+    doubts = scale_problems(composed.argv) if joined_lora_scale else ()
+    return replace(composed, warnings=(*composed.warnings, *doubts)) if doubts else composed
 
 
 def slot_cache_folder(settings: Settings, cache_dir: str) -> str:

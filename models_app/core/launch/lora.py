@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 from models_app.core.launch.numbers import format_float
 from models_app.core.launch.paths import join_lora, llm_lora_dir, quoted_path
 from models_app.core.settings import Override, Settings
@@ -25,6 +28,16 @@ def lora_lines(settings: Settings, override: Override, model_path: str, *, joine
         else:
             lines.append(f"--lora-scaled {path} {format_float(adapter.scale)}")
     return lines
+
+
+def scale_problems(argv: Sequence[str]) -> tuple[str, ...]:
+    """Why a build that reads `FNAME:SCALE` will not take an adapter of a command: it splits at every colon."""
+    values = (value for flag, value in pairwise(argv) if flag == "--lora-scaled")
+    return tuple(
+        f"This build cannot read {value}: with a scale, the path of an adapter may hold no colon."
+        for value in values
+        if value.count(":") > 1
+    )
 
 
 def takes_joined_scale(hint: str | None) -> bool:

@@ -13,6 +13,7 @@ from gpus_app.core.device_listing import ListedDevice, match_devices, parse_list
 from gpus_app.core.gpu_set import GpuDevice
 from models_app.core.launch.audio_devices import AudioDevice, parse_devices
 from models_app.core.launch.help import parse_help
+from models_app.core.launch.lora import takes_joined_scale
 
 MAX_FLAGS = 1000
 MAX_FLAG_CHARACTERS = 64
@@ -39,6 +40,8 @@ FINGERPRINTS: tuple[tuple[str, frozenset[str]], ...] = (
     ("sd", frozenset({"--diffusion-model", "--vae"})),
     ("llama", frozenset({"--ctx-size", "--n-gpu-layers", "--port"})),
     ("llama", frozenset({"--ctx-size", "--gpu-layers", "--port"})),
+    # Builds for the CPU alone did not name layers before 2025.
+    ("llama", frozenset({"--ctx-size", "--batch-size", "--parallel", "--port"})),
     ("ttscpp", frozenset({"--model-path", "--n-threads", "--port"})),
     ("tts", frozenset({"--model", "--codec", "--port"})),
 )
@@ -59,6 +62,8 @@ class ProgramFacts:
     build: str = ""
     flags: tuple[str, ...] = ()
     """Spellings of its help in their order; none where the help could not be read."""
+    joined_lora_scale: bool = False
+    """llama-server takes the scale of an adapter behind its file, as one word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +78,8 @@ class ProgramDevice:
 
 def program_facts(help_text: str, version_text: str = "") -> ProgramFacts:
     """Reads both texts. They are foreign: everything is bounded, nothing is believed beyond its shape."""
-    flags = tuple(spelling for spelling in parse_help(help_text).spellings if len(spelling) <= MAX_FLAG_CHARACTERS)[
-        :MAX_FLAGS
-    ]
+    found = parse_help(help_text)
+    flags = tuple(spelling for spelling in found.spellings if len(spelling) <= MAX_FLAG_CHARACTERS)[:MAX_FLAGS]
     kind, said = _signed(help_text)
     version, build = _version(version_text)
     return ProgramFacts(
@@ -83,6 +87,7 @@ def program_facts(help_text: str, version_text: str = "") -> ProgramFacts:
         (said.get("version") or version)[:_SHOWN],
         (said.get("build") or build)[:_SHOWN],
         flags,
+        takes_joined_scale(found.hints.get("--lora-scaled")),
     )
 
 

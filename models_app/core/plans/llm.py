@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from gpus_app.core.budget import Budget
 from models_app.core.catalog import Header, Placement, Plan, Row
 from models_app.core.launch.backends import executable, executable_word
+from models_app.core.launch.compose import Composition
 from models_app.core.launch.llama import llama_command
 from models_app.core.launch.numbers import number_text
 from models_app.core.launch.ownership import runs_text_only
@@ -61,6 +62,8 @@ class Model:
     excesses: Sequence[Excess] = ()
     word_rules: str = POSIX
     """How the host's system splits a launch text."""
+    joined_lora_scale: bool = False
+    """The server takes the scale of an adapter behind its file, as one word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +200,7 @@ def _checkpoints(header: Header, own: Override) -> Checkpoints:
 def _plan(model: Model, profile: Profile, placed: PlannedProfile) -> Plan:
     pinned, planned = placed.pinned, placed.planned
     answer = planned.answer
-    override = replace(profile.override, device="cpu") if planned.on_cpu else profile.override
-    launch_profile = _launch_profile(profile, planned, placed.spec)
-    command = llama_command(
-        model.settings, model.header, model.row, launch_profile, answer.placement, override, rules=model.word_rules
-    )
+    command = _command(model, profile, placed)
     notes = [*answer.projection.warnings, *pinned.warnings, *command.warnings]
     if refusal := model_problem(model.table, answer.launch):
         notes.append(f"llama-server will refuse this launch: {refusal}.")
@@ -227,6 +226,20 @@ def _plan(model: Model, profile: Profile, placed: PlannedProfile) -> Plan:
         unlisted=profile.override.unlisted,
         profile=profile.kind,
         as_written=runs_text_only(profile.override),
+    )
+
+
+def _command(model: Model, profile: Profile, placed: PlannedProfile) -> Composition:
+    planned = placed.planned
+    return llama_command(
+        model.settings,
+        model.header,
+        model.row,
+        _launch_profile(profile, planned, placed.spec),
+        planned.answer.placement,
+        replace(profile.override, device="cpu") if planned.on_cpu else profile.override,
+        joined_lora_scale=model.joined_lora_scale,
+        rules=model.word_rules,
     )
 
 

@@ -40,12 +40,13 @@ def plan_row(
     outputs: str = "server",
     surroundings: Surroundings | None = None,
     word_rules: str = POSIX,
+    joined_lora_scale: bool = False,
 ) -> tuple[Plan, ...]:
     """The plans of a row, the base first. Never fails for what a file says: what can't be planned says why.
 
     `headers` gives the header of a companion file, None where it can't be read; `excesses` are what checks of this
     model have shown; `outputs` is that of `Launch`; `surroundings` are for classes with components; `word_rules` say
-    how the host splits launch texts.
+    how the host splits launch texts; `joined_lora_scale`: llama-server takes `FILE:SCALE` as one word.
     """
     own = override or Override()
     if reason := unusable_reason(row):
@@ -69,6 +70,7 @@ def plan_row(
         outputs=outputs,
         word_rules=word_rules,
     )
+    model = replace(model, joined_lora_scale=joined_lora_scale)
     return tuple(plan_profile(model, profile) for profile in profiles)
 
 
