@@ -56,9 +56,10 @@ class BackendForm(forms.Form):
     edition = forms.IntegerField(widget=forms.HiddenInput, min_value=0, required=False)
 
     def __init__(self, data: Any = None, *, backend: Backend | None = None, path: str = "") -> None:
-        """`path` was picked elsewhere and is put into an empty form."""
+        """`path` was picked elsewhere and is put into the form."""
         fields = ("kind", "path", "name", "variant", "edition")
-        initial = {name: getattr(backend, name) for name in fields} if backend else {"path": path[:1024]}
+        initial = {name: getattr(backend, name) for name in fields} if backend else {}
+        initial |= {"path": path[:1024]} if path else {}
         super().__init__(data, auto_id="f-%s", initial=initial)
         if backend:
             del self.fields["slug"]

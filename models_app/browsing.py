@@ -17,9 +17,17 @@ class NotListed(QuartermasterError):
 
 
 def list_folder(path: str, permitted: Iterable[str]) -> dict[str, Any]:
-    """Folders first, then names without regard to case. Only inside the permitted folders, links resolved."""
+    """Folders first, then names without regard to case. Only inside the permitted folders, links resolved.
+
+    A folder above them shows the way to them and nothing else. Of a file its folder is listed.
+    """
+    permitted = list(permitted)
     real = os.path.realpath(path)
+    if os.path.isfile(real):
+        real = os.path.dirname(real)
     if not os.path.isabs(path) or not is_inside(real, permitted):
+        if ways := _ways_to(permitted, path):
+            return {"path": os.path.normpath(path), "parent": "", "entries": ways, "truncated": False}
         raise NotListed(f"{path} is outside the folders that this host lets people see.")
     entries: list[dict[str, Any]] = []
     truncated = False
@@ -46,6 +54,13 @@ def is_inside(real: str, permitted: Iterable[str]) -> bool:
 
 def _inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+
+
+def _ways_to(permitted: Iterable[str], path: str) -> list[dict[str, Any]]:
+    """The folders right below `path` through which the permitted ones are reached; no disk is asked."""
+    above = os.path.normpath(path)
+    below = {root[len(above.rstrip(os.sep)) + 1 :].split(os.sep)[0] for root in permitted if _inside(root, above)}
+    return [{"name": name, "kind": "folder", "size_bytes": 0, "mtime": 0} for name in sorted(below) if name]
 
 
 def _describe(entry: os.DirEntry[str]) -> dict[str, Any]:

@@ -70,8 +70,9 @@ def look_at_folders(slug: str, token: str, roots: list[list[str]], seen: str) ->
 
 @host_task("models_app.host_tasks.browse_folder")
 def browse_folder(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
-    """Names in one folder."""
-    return browsing.list_folder(inputs["path"], env.browse_roots())
+    """Names in one folder; of executables only those that this host would run."""
+    permitted = env.browse_roots() if inputs.get("for") != "executable" else env.executable_roots()
+    return browsing.list_folder(inputs["path"], permitted)
 
 
 @host_task("models_app.host_tasks.find_checker")

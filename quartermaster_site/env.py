@@ -176,6 +176,11 @@ def backend_roots() -> tuple[str, ...]:
     return found or (os.path.abspath(os.sep),)
 
 
+def executable_roots() -> tuple[str, ...]:
+    """Folders in which people may look for an executable: those from which backends run, where they are limited."""
+    return backend_roots() if text("QM_BACKEND_ROOTS") else browse_roots()
+
+
 def program_environment() -> dict[str, str]:
     """The environment of this process for foreign programs: without our own variables, which may hold secrets."""
     own = ("QM_", "DJANGO_", "CELERY_")

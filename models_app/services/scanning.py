@@ -156,9 +156,10 @@ def _known(host: Host) -> dict[str, list[int]]:
     }
 
 
-def start_browse(*, host: Host, path: str, actor: Actor) -> Started:
-    """List a folder of a host; the finished job's result is the listing."""
+def start_browse(*, host: Host, path: str, actor: Actor, purpose: str = "folder") -> Started:
+    """List a folder of a host; the finished job's result is the listing. `purpose` is what is looked for."""
     require(actor.user, Level.MANAGE)
     if not is_absolute(path, host.os_family) or len(path) > 1024:
         raise Refused("Write the whole path of a folder.", fields={"path": "Write the whole path of a folder."})
-    return start_job(kind="browse", host=host, inputs={"path": path}, subject=("folder", "", path[:300]), actor=actor)
+    inputs = {"path": path, "for": purpose}
+    return start_job(kind="browse", host=host, inputs=inputs, subject=(purpose, "", path[:300]), actor=actor)

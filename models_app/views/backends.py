@@ -77,7 +77,8 @@ def backend_search(request: Request, slug: str) -> HttpResponse:
 def backend_edit(request: Request, slug: str, pk: int) -> HttpResponse:
     host = get_host(slug)
     row = get_backend(host, pk)
-    form, status = BackendForm(request.POST if request.method == "POST" else None, backend=row), 200
+    posted = request.POST if request.method == "POST" else None
+    form, status = BackendForm(posted, backend=row, path=request.GET.get("path", "")), 200
     if request.method == "POST":
         status = _save(request, form, row) if form.is_valid() else 422
         if status == 200:

@@ -33,7 +33,7 @@ def host_browse(request: Request, slug: str) -> HttpResponse:
     if request.method == "POST":
         try:
             started = services.start_browse(
-                host=host, path=typed or start_path(host.os_family), actor=actor_of(request)
+                host=host, path=typed or start_path(host.os_family), actor=actor_of(request), purpose=purpose
             )
         except Refused as error:
             problem = str(error)

@@ -50,6 +50,42 @@ def test_a_huge_folder_is_cut(tmp_path, monkeypatch):
     assert len(listing["entries"]) == 3
 
 
+def test_above_the_permitted_folders_only_the_way_to_them_is_shown(tmp_path):
+    for name in ("models/a", "opt/llama", "private"):
+        (tmp_path / name).mkdir(parents=True)
+    permitted = [str(tmp_path / "models/a"), str(tmp_path / "opt")]
+    listing = list_folder(str(tmp_path), permitted)
+    assert [(entry["name"], entry["kind"]) for entry in listing["entries"]] == [("models", "folder"), ("opt", "folder")]
+    assert [entry["name"] for entry in list_folder(str(tmp_path / "models"), permitted)["entries"]] == ["a"]
+    assert [entry["name"] for entry in list_folder("/", permitted)["entries"]] == [tmp_path.parts[1]]
+
+
+def test_of_a_file_its_folder_is_listed(tmp_path):
+    (tmp_path / "llama-server").write_bytes(b"")
+    listing = list_folder(str(tmp_path / "llama-server"), [str(tmp_path)])
+    assert listing["path"] == str(tmp_path)
+
+
+def test_executables_are_looked_for_where_backends_may_run(
+    host, actor, tmp_path, monkeypatch, django_capture_on_commit_callbacks
+):
+    for name in ("models", "opt"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("QM_BROWSE_ROOTS", str(tmp_path / "models"))
+    monkeypatch.setenv("QM_BACKEND_ROOTS", str(tmp_path / "opt"))
+    ends = {}
+    for name, purpose in (("models", "folder"), ("opt", "folder"), ("models", "executable"), ("opt", "executable")):
+        with django_capture_on_commit_callbacks(execute=True):
+            started = start_browse(host=host, path=str(tmp_path / name), actor=actor, purpose=purpose)
+        ends[name, purpose] = Job.objects.get(pk=started.job.pk).state
+    assert ends == {
+        ("models", "folder"): "succeeded",
+        ("opt", "folder"): "failed",
+        ("models", "executable"): "failed",
+        ("opt", "executable"): "succeeded",
+    }
+
+
 def test_the_job_holds_the_listing(host, actor, tmp_path, django_capture_on_commit_callbacks):
     (tmp_path / "models").mkdir()
     with django_capture_on_commit_callbacks(execute=True):

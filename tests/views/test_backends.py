@@ -59,6 +59,14 @@ def test_stars_decide_and_the_page_never_claims_that_there_is_no_default(admin, 
     assert not Backend.objects.filter(starred=True).exists()
 
 
+def test_a_path_that_was_picked_stands_in_the_form_of_a_backend_that_is_there(admin, host, quiet):
+    row = Backend.objects.create(host=host, slug="a", kind="sd", path="/opt/old/sd-server")
+    html = admin.get(f"{PATH}{row.pk}/?path=/opt/new/sd-server").content.decode()
+    assert 'value="/opt/new/sd-server"' in html
+    assert "Browse…" in html
+    assert Backend.objects.get().path == "/opt/old/sd-server"
+
+
 def test_of_two_who_edit_the_second_is_asked(admin, host, quiet):
     row = Backend.objects.create(host=host, slug="llama", kind="llama", path="/opt/a/llama-server")
     address = f"{PATH}{row.pk}/"
