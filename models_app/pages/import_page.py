@@ -246,7 +246,7 @@ def _item_line(number: int, item: Item, level: Level) -> ItemLine:
         number=number,
         source=item.source,
         line=item.line,
-        maps_to=maps_to(item.target),
+        maps_to=maps_to(item.target) if item.section == MODELS else f"{about(item.target)}{maps_to(item.target)}",
         value=shown(item.value, secret=item.secret),
         ours=shown(item.ours, secret=item.secret) if item.status == Status.CONFLICT else "",
         tone=tone,
@@ -259,6 +259,13 @@ def _item_line(number: int, item: Item, level: Level) -> ItemLine:
     )
 
 
+def about(target: Target) -> str:
+    """What a line is about where it stands under no heading that says so."""
+    if target.kind in (Kind.OVERRIDE, Kind.VARIANT):
+        return f"{target.subject.replace(chr(92), '/').rpartition('/')[2]}: "
+    return ""
+
+
 def maps_to(target: Target) -> str:
     """Where an item goes, in the words of the pages."""
     label = _LABELS.get(target.field, target.field)
@@ -269,6 +276,10 @@ def maps_to(target: Target) -> str:
             return f"settings of the host: {label}"
         case Kind.FRAGMENT:
             return "raw fragment"
+        case Kind.RULE:
+            return f"rule {target.subject}{f' for {target.variant}' if target.variant else ''}"
+        case Kind.ROOT:
+            return f"folder {target.subject}"
         case Kind.NOWHERE:
             return "-"
         case Kind.OVERRIDE:

@@ -22,7 +22,7 @@ from models_app.core.settings_files.files import GENERATE_FILE_NAME, read_genera
 from models_app.core.settings_files.reading import Remark
 from models_app.core.state.sidecar import FILE_NAME, Sidecar
 
-SETTINGS, ELSEWHERE = "settings", "elsewhere"
+SETTINGS, REMARKS = "settings", "remarks"
 """Headings of the report, beside those of lists and rows."""
 
 _SECTIONS = {"encoders": "encoders", "promptEnhancers": "enhancers", "extraImageModels": "declared"}
@@ -143,4 +143,4 @@ def _remarks(files: Files) -> Iterator[Item]:
 
 
 def _remark(prefix: str, remark: Remark, note: str) -> Item:
-    return lost(Said(f"{prefix}{remark.where}", remark.line, None), ELSEWHERE, note)
+    return lost(Said(f"{prefix}{remark.where}", remark.line, None), REMARKS, note)
