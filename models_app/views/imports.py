@@ -35,9 +35,11 @@ WORKING = (ImportBatch.State.READING, ImportBatch.State.APPLYING)
 @require_safe
 @needs(Level.EDIT)
 def import_home(request: Request) -> HttpResponse:
-    """To the imports of the host looked at last."""
+    """The imports of the host looked at last."""
     host = shell_of(request).host
-    return go_to(request, reverse("models:import-list", args=[host.slug]) if host else reverse("models:host-list"))
+    if host is None:
+        return go_to(request, reverse("models:host-list"))
+    return _list_page(request, host, SourceForm(initial={"path": request.GET.get("path", "")}))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -15,6 +15,7 @@ from models_app.models import (
     Component,
     Finding,
     HeaderFacts,
+    ImportBatch,
     Override,
     Revision,
     Root,
@@ -137,6 +138,11 @@ def installation(host, root):
     Account.objects.create(user=person, role="viewer")
     key = ApiKey.objects.create(name="lab", prefix="qm-12345", sealed="", digest="0" * 64)
     key.hosts.add(host)
+    timeout = {"kind": "setting", "subject": "advanced", "variant": "", "field": "healthCheckTimeout"}
+    item = {"source": "healthCheckTimeout", "line": 1, "target": timeout, "value": 90, "section": "top"}
+    item |= {"needs": "edit", "status": "new"}
+    batch = ImportBatch.objects.create(host=host, name="config.yaml", state="read", report={"items": [item]})
+    applied = ImportBatch.objects.create(host=host, name="config.yaml", state="applied")
     session = UserSession.objects.create(user=person, ip="10.0.0.7", session_key="k" * 32, user_agent="Firefox")
     pinned = {
         "rule": rule.pk,
@@ -146,6 +152,8 @@ def installation(host, root):
         "person": person.pk,
         "key": key.pk,
         "session": session.pk,
+        "batch": batch.pk,
+        "applied": applied.pk,
     }
     return {
         "model": row.pk,
