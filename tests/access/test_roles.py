@@ -27,6 +27,15 @@ class Recording(io.BytesIO):
         return wav()
 
 
+class Config(io.BytesIO):
+    """The same for a router's file."""
+
+    name = "config.yaml"
+
+    def read(self, size: int | None = -1) -> bytes:
+        return self.getvalue()
+
+
 VIEWER, OPERATOR, EDITOR, ADMIN = ROLES = ("viewer", "operator", "editor", "admin")
 
 READ = [
@@ -84,6 +93,10 @@ READ = [
     "/account/",
 ]
 ASK = {
+    "/import/": EDITOR,
+    "/import/on/local/": EDITOR,
+    "/import/{batch}/": EDITOR,
+    "/import/{applied}/undo/": EDITOR,
     "/voices/local/new/": EDITOR,
     "/voices/local/{voice}/delete/": EDITOR,
     "/voices/local/servers/{talker}/address/": ADMIN,
@@ -191,6 +204,9 @@ CHANGE = {
     "/voices/local/servers/{talker}/audition/": (OPERATOR, {"input": "Hello."}),
     "/voices/local/servers/{talker}/address/": (ADMIN, {"url": "http://127.0.0.1:8081"}),
     "/config/local/policy/": (ADMIN, {"policy": "auto"}),
+    "/import/on/local/": (EDITOR, {"kind": "auto", "file": Config(b"models: {}")}),
+    "/import/{batch}/apply/": (EDITOR, {"section": "top", "item": "0"}),
+    "/import/{applied}/undo/": (EDITOR, {}),
     "/jobs/{job}/retry/": (OPERATOR, {}),
     "/jobs/{job}/cancel/": (OPERATOR, {}),
     "/account/": (VIEWER, {"theme": "dark"}),
@@ -201,8 +217,8 @@ CHANGE = {
     "/access/users/{person}/password/": (ADMIN, {}),
     "/access/users/{person}/sessions/{session}/end/": (ADMIN, {}),
 }
-OWN = ["/account/tokens/{token}/revoke/"]
-"""Changes of what belongs to one person, whatever their role: tests/access/test_api.py."""
+OWN = ["/account/tokens/{token}/revoke/", "/import/on/local/fetch/{job}/"]
+"""What belongs to one person, whatever their role: tests/access/test_api.py; to one job: tests/views/test_import.py."""
 HTMX = {"HX-Request": "true", "HX-Current-URL": "http://testserver/models/"}
 
 
