@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from django.urls import reverse
 from django.utils import timezone
 
+from models_app.core.classes.tts import QWENTTS
 from models_app.core.plans.engines.registry import ENGINES
 from models_app.models import Row
 from models_app.pages.engine_words import class_name
 from models_app.pages.model_row import LOOKS, Pill, pill_texts
 from models_app.selectors import ModelDetail
+from models_app.selectors.editing import speech_engine
 from quartermaster_site.figures import age
 
 CHAT = "llm"
@@ -63,6 +65,8 @@ class ModelHead:
     """Its variants are entries of their own."""
     has_window: bool = False
     """There is something to compare: a window that plans choose."""
+    has_voices: bool = False
+    """It speaks with voices that can be auditioned (qwentts.cpp)."""
     set_count: int = 0
     """Settings that people pinned for this model."""
     variant_count: int = 0
@@ -87,6 +91,7 @@ def model_head(detail: ModelDetail, address: str) -> ModelHead:
         model_class=class_name(row.model_class),
         has_variants=row.model_class in WITH_VARIANTS,
         has_window=row.model_class == CHAT,
+        has_voices=speech_engine(row) == QWENTTS,
         size_bytes=row.size_bytes,
         trained=detail.header.context_length if detail.header else 0,
         host_slug=row.host.slug,

@@ -389,6 +389,12 @@ def test_no_speech_model(host: Host, viewer: Client) -> None:
     assert viewer.get("/voices/")["Location"] == PAGE
 
 
+def test_a_model_leads_to_its_audition(talker: Row, viewer: Client) -> None:
+    assert (
+        f'href="{PAGE}servers/{talker.pk}/audition/">Audition<' in viewer.get(f"/models/{talker.pk}/").content.decode()
+    )
+
+
 def test_nobody_knows_where_the_server_is(talker: Row, admin: Client) -> None:
     assert "Nobody knows where its server is" in text_of(admin)
     assert "Nobody knows" in text_of(admin, f"{PAGE}servers/{talker.pk}/audition/")
