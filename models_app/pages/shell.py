@@ -21,10 +21,10 @@ from models_app.core.export.drift import Case
 from models_app.drift_rows import WORDS
 from models_app.models import Finding, Publishing, Revision, Root, Router, Row, TargetWatch
 from models_app.pages.drift_page import BY_HAND, STRIP_WORDS
+from models_app.pages.navigation import NavGroup, Navigation
 from models_app.router_rows import STALE_AFTER
 from models_app.selectors.details import ACKNOWLEDGED
 from quartermaster_site.access.models import Account
-from quartermaster_site.access.permissions import Level, may
 from quartermaster_site.figures import age
 from quartermaster_site.jobs.models import UNFINISHED, Job
 from quartermaster_site.version import product_version
@@ -37,24 +37,6 @@ WORKER_STATES = {
     "never": ("", "never seen", "idle"),
 }
 """Host state -> tone, word, icon."""
-
-
-@dataclass(frozen=True, slots=True)
-class NavItem:
-    title: str
-    url: str
-    current: bool
-    key: str = ""
-    count: int = 0
-    unit: str = ""
-    urgent: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class NavGroup:
-    title: str
-    slug: str
-    items: tuple[NavItem, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,57 +215,7 @@ class Shell:
 
     @cached_property
     def navigation(self) -> tuple[NavGroup, ...]:
-        host = self.host
-        models, findings, running = (
-            sum(getattr(item, name) for item in self.hosts) for name in ("model_count", "finding_count", "job_count")
-        )
-        config = [self._item("Config file", "models:config-show", host.slug, key="c")] if host else []
-        if host and may(self.request.user, Level.EDIT):
-            config.append(self._item("Import", "models:import-list", host.slug))
-        return (
-            NavGroup("", "top", (self._item("Overview", "models:overview", key="o"),)),
-            NavGroup(
-                "Library",
-                "library",
-                (
-                    self._item("Models", "models:model-list", key="m", count=models, unit="models"),
-                    self._item("Components", "models:component-list"),
-                    self._item("Issues", "models:issue-list", key="i", count=findings, unit="open", urgent=True),
-                ),
-            ),
-            NavGroup("Config", "config", tuple(config)),
-            NavGroup(
-                "Machines",
-                "machines",
-                (
-                    self._item("Hosts", "models:host-list", key="h"),
-                    *([self._item("Router", "models:router-show", host.slug)] if host else []),
-                    *([self._item("Voices", "models:voice-list", host.slug)] if host else []),
-                    self._item("Jobs", "jobs:job-list", key="j", count=running, unit="running"),
-                ),
-            ),
-            *self._administration,
-        )
-
-    @property
-    def _administration(self) -> tuple[NavGroup, ...]:
-        if not may(self.request.user, Level.MANAGE):
-            return ()
-        items = (
-            self._item("API keys", "models:key-list"),
-            self._item("Users", "access:person-list"),
-            self._item("Audit log", "access:audit-log"),
-        )
-        return (NavGroup("Access", "access", items),)
-
-    def _item(
-        self, title: str, name: str, *args: str, key: str = "", count: int = 0, unit: str = "", urgent: bool = False
-    ) -> NavItem:
-        url = reverse(name, args=args)
-        path = self.request.path
-        base = f"/{url.strip('/').split('/')[0]}/" if url != "/" else "/"
-        current = path == "/" if url == "/" else path.startswith(base)
-        return NavItem(title, url, current, key, count, unit, urgent)
+        return Navigation(self.request, self.hosts, self.host).groups()
 
 
 def remember_host(request: HttpRequest, host: Host) -> None:
