@@ -12,7 +12,7 @@ LINES = (1, 2, 3, 4)
 MOST_CHARACTERS = 1000
 EVERYTHING = "*"
 """In place of a key: every setting of a model becomes automatic."""
-_NOT_HERE = frozenset({"match", "quant", "variants", "displayName", *ARGUMENT_KEYS})
+_NOT_HERE = frozenset({"match", "quant", "variants", "servedId", *ARGUMENT_KEYS})
 """What is one model's own, or a grant of its own."""
 
 

@@ -22,6 +22,7 @@ _WORDS = {
     "delete": "deleted the variant",
     "adopt": "kept a what-if",
     "bulk": "changed several models at once",
+    "import": "imported settings",
     "follow": "gave up the settings of its own",
 }
 _SHARED_WORDS = {
@@ -30,6 +31,7 @@ _SHARED_WORDS = {
     "add": "added",
     "delete": "deleted",
     "move": "moved",
+    "import": "imported",
 }
 _NO_STATE = frozenset({"delete", "follow", "move"})
 """What leaves nothing that could be brought back, or changes no setting."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from models_app.core.catalog import Plan
@@ -21,7 +21,9 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class ProfileLine:
-    """`variant` is the number of the row that can be edited, 0 where there is none."""
+    """`variant` is the number of the row that can be edited, 0 where there is none; `shared` the name of one that all
+    chat models of the host have.
+    """
 
     id: str
     source: str
@@ -35,22 +37,30 @@ class ProfileLine:
     note: str
     variant: int
     set_count: int
+    shared: str = ""
 
 
-def profile_lines(plans: Sequence[Plan], variants: Sequence[Variant], base_id: str) -> list[ProfileLine]:
-    """One line per profile; a variant that makes no profile (it tunes the twin) has a line of its own."""
+def profile_lines(
+    plans: Sequence[Plan], variants: Sequence[Variant], base_id: str, shared: Collection[str] = ()
+) -> list[ProfileLine]:
+    """One line per profile; a variant that makes no profile (it tunes the twin) has a line of its own.
+
+    `shared` are the names of the variants that all chat models of the host have.
+    """
     by_id: Mapping[str, Variant] = {f"{base_id}-{slugify(variant.name)}": variant for variant in variants}
-    lines = [_line(plan, by_id.get(plan.profile_id)) for plan in plans]
+    of_host = {f"{base_id}-{slugify(name)}": name for name in shared}
+    lines = [_line(plan, by_id.get(plan.profile_id), of_host.get(plan.profile_id, "")) for plan in plans]
     shown = {line.variant for line in lines}
     return lines + [_unplanned(variant, base_id) for variant in variants if variant.pk not in shown]
 
 
-def _line(plan: Plan, variant: Variant | None) -> ProfileLine:
+def _line(plan: Plan, variant: Variant | None, shared: str) -> ProfileLine:
     tone, word, shape = _WORDS.get(plan.verdict, ("", "not planned", "dash"))
+    shared = shared if plan.profile == "variant" and variant is None else ""
     place = plan.placement
     return ProfileLine(
         id=plan.profile_id,
-        source=_SOURCES.get(plan.profile, plan.profile) + (f" {variant.name}" if variant else ""),
+        source=f"shared variant {shared}" if shared else _source(plan, variant),
         context=count(place.ctx_tokens) if place else UNKNOWN,
         vram=gib(plan.est_vram_bytes) if place else UNKNOWN,
         ram=gib(plan.est_ram_bytes) if place else UNKNOWN,
@@ -61,7 +71,12 @@ def _line(plan: Plan, variant: Variant | None) -> ProfileLine:
         note=plan.skip_reason,
         variant=variant.pk if variant else 0,
         set_count=len(variant.fields) if variant else 0,
+        shared=shared,
     )
+
+
+def _source(plan: Plan, variant: Variant | None) -> str:
+    return _SOURCES.get(plan.profile, plan.profile) + (f" {variant.name}" if variant else "")
 
 
 def _unplanned(variant: Variant, base_id: str) -> ProfileLine:

@@ -55,7 +55,7 @@ def model_edit(request: Request, pk: int) -> HttpResponse:
     if again is not None:
         return again
     if request.POST.get("intent") == "review":
-        return go_to(request, reverse("models:config-show", args=[editing.row.host.slug]))
+        return go_to(request, reverse("models:config-review", args=[editing.row.host.slug]))
     return go_to(request, reverse("models:model-edit", args=[pk]))
 
 

@@ -21,6 +21,7 @@ from models_app.pages.model_head import model_head, model_notes
 from models_app.pages.plan_panel import PlanPanel
 from models_app.pages.variants_page import profile_lines
 from models_app.selectors import Editing
+from models_app.services.fleet_variants import fleet_fields, fleet_section
 from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
 from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, conflict_of, panel_of, with_sequence
 from quartermaster_site.access.audit import actor_of
@@ -32,11 +33,13 @@ from quartermaster_site.http import Request, go_to, page, wants_fragment
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Level.VIEW)
 def variant_list(request: Request, pk: int) -> HttpResponse:
-    """All profiles of a model; a POST adds a variant, empty or with the fields of another."""
+    """All profiles of a model; a POST adds a variant, empty or with the fields of another, or hides a shared one."""
     editing = selectors.editing_of(selectors.get_row(pk))
     if request.method != "POST":
         return _list_page(request, editing)
     require(request.user, Level.EDIT)
+    if hidden := request.POST.get("hide", ""):
+        return _hide_shared(request, editing, hidden)
     name = request.POST.get("name", "").strip()
     like = request.POST.get("like", "")
     try:
@@ -132,6 +135,18 @@ def variant_delete(request: Request, pk: int, variant: int) -> HttpResponse:
     return page(request, "models/variant_delete.html", {"row": row, "variant": held, "id": _profile_id(row, held)})
 
 
+def _hide_shared(request: Request, editing: Editing, name: str) -> HttpResponse:
+    """The model gets a variant of its own in the place of a shared one: the same, but not listed to clients."""
+    row = editing.row
+    fields = fleet_fields(fleet_section(row.host), name)
+    actor = actor_of(request)
+    added = services.add_variant(row=row, name=name, actor=actor, values={**fields, "unlisted": True})
+    messages.success(
+        request, f"{_profile_id(row, added)} is served as before, but not listed. It is this model's own now."
+    )
+    return go_to(request, reverse("models:variant-list", args=[row.pk]))
+
+
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 9
 
@@ -222,7 +237,12 @@ def _list_page(
     context = {
         "head": model_head(editing.detail, "models:variant-list"),
         "notes": model_notes(editing.detail),
-        "lines": profile_lines(editing.plan.plans, variants, editing.row.served_id),
+        "lines": profile_lines(
+            editing.plan.plans,
+            variants,
+            editing.row.served_id,
+            [item.name for item in editing.facts.settings.default_variants],
+        ),
         "variants": variants,
         "pattern": editing.pinned.pattern,
         "may_edit": may(request.user, Level.EDIT),

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 import yaml
+from django.contrib.auth import get_user_model
 from django.test import Client
 
 from gpus_app.models import Host
 from models_app.core.launch.tokens import split_command
 from models_app.models import Change, Override, Revision, Row, StoredPlan, Variant
+from models_app.services.fleet_variants import add_fleet_variant
 from models_app.views import model_detail
+from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import Account, AuditEntry
 from quartermaster_site.rate import RateLimit
 from tests.views.conftest import run
@@ -48,6 +51,10 @@ def post(editor: Client, row: Row, django_capture_on_commit_callbacks: Any) -> C
 
 def _text(html: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
+
+
+def actor_named(name: str) -> Actor:
+    return Actor(user=get_user_model().objects.get(username=name), name=name)
 
 
 def _entries() -> dict[str, Any]:
@@ -154,6 +161,27 @@ def test_rename_duplicate_and_delete(editor: Client, row: Row, post: Any) -> Non
     earlier = Change.objects.filter(variant="fast", action="save").get()
     post(f"history/{earlier.pk}/restore/", version="0")
     assert Variant.objects.get(name="fast").fields == {"ctx": 8192}
+
+
+def test_a_shared_variant_is_named_and_hidden_for_one_model(
+    editor: Client, row: Row, post: Any, django_capture_on_commit_callbacks: Any
+) -> None:
+    actor = actor_named("editor")
+    run(
+        django_capture_on_commit_callbacks,
+        lambda: add_fleet_variant(host=row.host, name="fast", values={"ctx": 8192}, actor=actor),
+    )
+    page = _text(editor.get(f"/models/{row.pk}/variants/").content.decode())
+    assert "shared variant fast" in page
+    assert "Edit for all" in page
+    assert post("variants/", hide="nothing").status_code == 404
+    assert post("variants/", hide="fast").status_code == 302
+    assert Variant.objects.get().fields == {"ctx": 8192, "unlisted": True}
+    assert _entries()[f"{row.served_id}-fast"]["unlisted"] is True
+    assert "shared variant fast" not in _text(editor.get(f"/models/{row.pk}/variants/").content.decode())
+    others = [entry for name, entry in _entries().items() if name.endswith("-fast") and not name.startswith("qwen3-8b")]
+    assert others
+    assert not any(entry.get("unlisted") for entry in others)
 
 
 def test_two_people_on_one_variant(as_role: Any, row: Row, post: Any) -> None:

@@ -24,7 +24,7 @@ IDENTITY_FIELDS = tuple(
 """What says which models a rule is for."""
 
 _CHAT = ("llm", "llama")
-_ONE_MODELS_OWN = frozenset({"displayName"})
+_ONE_MODELS_OWN = frozenset({"servedId"})
 _ARGUMENTS = frozenset(ARGUMENT_KEYS) - {"extraArgs"}
 
 
