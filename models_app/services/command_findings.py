@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from models_app.core.catalog import Finding, Plan
-from models_app.core.classes.tts import QWENTTS
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.validate import BACKEND_MISSING, UNKNOWN, validate_tokens
 from models_app.services.planning import HostPlanner
 
 UNKNOWN_FLAG = "flag-unknown"
+LLAMA_ENGINES = ("", "llama")
+"""Engines of plans that the table of llama-server's flags is for."""
 
 
 def command_findings(planner: HostPlanner) -> Iterable[Finding]:
@@ -23,7 +24,7 @@ def command_findings(planner: HostPlanner) -> Iterable[Finding]:
 
 
 def _refused(plan: Plan, flags: frozenset[str]) -> list[str]:
-    if plan.engine == QWENTTS:
+    if plan.engine not in LLAMA_ENGINES:
         return [word for word in plan.argv[1:] if word.startswith("--") and word not in flags]
     issues = validate_tokens(LLAMA, plan.argv[1:], tuple(flags))
     return [issue.token for issue in issues if issue.kind in (BACKEND_MISSING, UNKNOWN)]

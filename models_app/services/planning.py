@@ -28,8 +28,8 @@ from models_app.services.backend_facts import UNASKED, BackendFacts, Known, know
 from models_app.services.check_facts import Excesses, excesses_by_path
 from models_app.services.surroundings import SurroundingsOf, host_surroundings, nothing_known
 
-ASKED_KINDS = ("llama", "tts")
-"""Kinds of backends that refuse to start with a flag that their help does not name."""
+ASKED_KINDS = ("llama", "tts", "sd", "ttscpp", "asr", "audiocpp", "sam", "trellis2")
+"""Kinds of backends that refuse to start with a flag that their help does not name. The help of vllm names few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,8 @@ class HostPlanner:
         if (engine := _speech_engine(row, header)) == QWENTTS:
             flags = self.facts.backend_for(override, row.model_class, engine).flags
             return Surroundings(header_of=self.headers, flags=flags, has_wav_voices=self.facts.has_wav_voices())
+        if row.model_class == "3d":
+            return Surroundings(flags=self.facts.backend_for(override, row.model_class).flags)
         if row.model_class not in WITH_COMPONENTS:
             return None
         if self._around is None:

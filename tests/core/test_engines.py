@@ -289,6 +289,15 @@ class TestThreeD:
     def test_without_its_encoder_it_is_left_out(self):
         assert "DINOv3" in plan(replace(self.package, dino_path="")).skip_reason
 
+    def test_its_mesh_is_simplified_where_the_build_can(self):
+        flag = "--mesh-postprocess-simplify"
+        older = Surroundings(flags=frozenset({"--model", "--dino", "--model-cache-budget-mib"}))
+        newer = Surroundings(flags=older.flags | {flag})
+        unasked, old, new = (plan(self.package, around=around) for around in (None, older, newer))
+        assert [flag in found.argv for found in (unasked, old, new)] == [True, False, True]
+        assert "millions of triangles" in old.notes[0]
+        assert new.notes == ()
+
 
 def test_classes_share_one_device_where_there_are_several():
     """A server with one device is told which one the sizes are for."""

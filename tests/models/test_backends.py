@@ -274,3 +274,18 @@ def test_flags_that_an_executable_does_not_know_are_an_issue(host):
     assert "--port" not in finding.text
     planner.flags[found.full_path] = frozenset(planner.planned[found.full_path][0].argv)
     assert list(command_findings(planner)) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "texts"),
+    [
+        (["--model", "--host", "--port"], []),
+        (["--model"], ["the help of its executable does not name --port: it will not start"]),
+    ],
+)
+def test_so_they_are_on_other_servers(host, flags, texts):
+    asked(host, "a", "asr", flags=flags, devices=None)
+    planner = HostPlanner(host_facts(get_host(host.slug)), lambda path: None)
+    found = CoreRow(id="p", full_path="/m/parakeet.gguf", file_name="parakeet.gguf", model_class="asr")
+    planner(found, Header(architecture="parakeet"), CoreOverride())
+    assert [finding.text for finding in command_findings(planner)] == texts
