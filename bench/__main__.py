@@ -11,6 +11,7 @@ BENCHMARKS = {
     "scan": "a first scan, a scan again and a look, against gguf.GGUFReader and os.walk plus stat; peak memory",
     "plan": "planning every zoo model, against one projection",
     "truth": "compute buffers of every measured model, against llama.cpp's own projection",
+    "config": "the file of 1,000 models with four profiles each: rendering from plans, and the pages that compare",
     "page": "server time of pages and previews with the whole zoo, against an empty view",
 }
 

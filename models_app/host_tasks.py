@@ -129,6 +129,7 @@ def write_config(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
         sha256=inputs["sha256"],
         expected_sha256=inputs["expected_sha256"],
         adopt=inputs["adopt"],
+        keep_backups=inputs.get("keep_backups", target_file.KEEP_BACKUPS),
         companions=[(item["name"], resolved(item["text"], keys)) for item in inputs.get("companions", ())],
     )
     reloaded: dict[str, Any] = {"outcome": "", "warned": False}

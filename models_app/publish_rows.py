@@ -10,6 +10,10 @@ from django.db import models
 from gpus_app.models import Host
 
 
+KEEP_REVISIONS, LEAST_REVISIONS, MOST_REVISIONS = 200, 10, 5000
+KEEP_BACKUPS, LEAST_BACKUPS, MOST_BACKUPS = 5, 1, 100
+
+
 class Publishing(models.Model):
     """A host's way to its file. There is no row until somebody sets something or writes for the first time."""
 
@@ -26,6 +30,9 @@ class Publishing(models.Model):
     """The revision that stays on the host until somebody lifts the pin: the one that a rollback made."""
     pinned_by = models.CharField(max_length=150, blank=True)
     pinned_at = models.DateTimeField(null=True, blank=True)
+    keep_revisions = models.PositiveIntegerField(default=KEEP_REVISIONS)
+    keep_backups = models.PositiveIntegerField(default=KEEP_BACKUPS)
+    """Copies of the file as it was before a write, beside it on the host."""
     held = models.CharField(max_length=500, blank=True)
     """Why the newest text was not written by itself, in words."""
 

@@ -74,6 +74,7 @@ def write_target(
     expected_sha256: str,
     adopt: bool,
     companions: Sequence[tuple[str, str]] = (),
+    keep_backups: int = KEEP_BACKUPS,
 ) -> Written:
     """Put `text` at `path`.
 
@@ -100,7 +101,7 @@ def write_target(
     if current == data:  # a write that was cut off behind the rename, or nothing to do
         return Written(str(target), sha256, "", in_place=False)
     _sweep(target)
-    backup = _back_up(target) if current is not None else ""
+    backup = _back_up(target, keep_backups) if current is not None else ""
     in_place = _replace(target, data, current)
     return Written(str(target), sha256, backup, in_place)
 
@@ -186,8 +187,8 @@ def _sweep(target: Path) -> None:
                 entry.unlink(missing_ok=True)
 
 
-def _back_up(target: Path) -> str:
-    """Copy the old file beside itself under the next number; the newest five stay."""
+def _back_up(target: Path, keep: int) -> str:
+    """Copy the old file beside itself under the next number; the newest `keep` stay."""
     pattern = re.compile(re.escape(target.name) + r"\.bak-([0-9]{1,9})")
     numbers = sorted(int(found[1]) for entry in target.parent.iterdir() if (found := pattern.fullmatch(entry.name)))
     backup = target.with_name(f"{target.name}.bak-{(numbers[-1] if numbers else 0) + 1}")
@@ -199,7 +200,7 @@ def _back_up(target: Path) -> str:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
         raise TargetRefused(f"{backup} cannot be written: {error.strerror or error}.") from error
-    for number in numbers[: max(len(numbers) + 1 - KEEP_BACKUPS, 0)]:
+    for number in numbers[: max(len(numbers) + 1 - max(keep, 1), 0)]:
         target.with_name(f"{target.name}.bak-{number}").unlink(missing_ok=True)
     return str(backup)
 

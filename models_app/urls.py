@@ -128,6 +128,7 @@ pages = [
     path("config/<slug:slug>/review/", review.config_review, name="config-review"),
     path("config/<slug:slug>/revisions/", revisions.config_history, name="config-history"),
     path("config/<slug:slug>/unpin/", revisions.config_unpin, name="config-unpin"),
+    path("config/<slug:slug>/keeping/", revisions.config_keeping, name="config-keeping"),
     path("config/<slug:slug>/policy/", revisions.config_policy, name="config-policy"),
     path("config/<slug:slug>/<int:number>/write/", review.config_write, name="config-write"),
     path("config/<slug:slug>/<int:number>/submit/", review.config_submit, name="config-submit"),

@@ -35,6 +35,7 @@ from models_app.services.derived_findings import NOT_FROM_SCANS, note_findings
 from models_app.services.fragments import fragment_inputs, fragments_of
 from models_app.services.key_export import export_keys, keys_required, numbers_held, sha256_to_write
 from models_app.services.planning import HostFacts, HostPlanner, host_facts
+from models_app.services.retention import prune_revisions
 from models_app.services.revision_details import details_of, inputs_of, newest_change
 from quartermaster_site.jobs.control import ControlReporter
 from quartermaster_site.jobs.models import Job
@@ -74,6 +75,8 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
         if created:
             details.revision, details.companions = revision, _beside(generated)
             details.save()
+    if created:
+        prune_revisions(host)
     note_findings(host, command_findings(planner))
     look_when_due(host)
     probe_when_due(host)

@@ -135,6 +135,7 @@ def queue_write(
         "sha256": revision.sha256,
         "expected_sha256": _replaceable(host) if expected_sha256 is None else expected_sha256,
         "adopt": replace,
+        "keep_backups": publishing_of(host).keep_backups,
     }
     if beside := companions_of(RevisionDetails.objects.filter(revision=revision).first()):
         inputs["companions"] = beside

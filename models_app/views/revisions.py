@@ -18,6 +18,7 @@ from models_app.selectors.comparing import compare_revisions, live_revision, pub
 from models_app.selectors.revision_history import revision_history
 from models_app.services.adopting import adopt_settings
 from models_app.services.publishing import lift_pin, roll_back, save_policy
+from models_app.services.retention import save_keeping
 from models_app.views.review import difference_context
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
@@ -25,6 +26,11 @@ from quartermaster_site.errors import Refused
 from quartermaster_site.http import Request, go_to, page
 
 PER_PAGE = 50
+
+
+def parsed_count(text: str) -> int:
+    """A whole number of a form; -1 for anything else, which the service refuses by its limits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else -1
 
 
 @require_safe
@@ -128,6 +134,16 @@ def config_policy(request: Request, slug: str) -> HttpResponse:
         seen=request.POST.get("was"),
         actor=actor_of(request),
     )
+    return go_to(request, reverse("models:config-history", args=[slug]))
+
+
+@require_POST
+@needs(Level.MANAGE)
+def config_keeping(request: Request, slug: str) -> HttpResponse:
+    """How many texts and backups are kept."""
+    host = get_host(slug)
+    numbers = [parsed_count(request.POST.get(name, "")) for name in ("revisions", "backups")]
+    save_keeping(host=host, revisions=numbers[0], backups=numbers[1], actor=actor_of(request))
     return go_to(request, reverse("models:config-history", args=[slug]))
 
 

@@ -203,6 +203,7 @@ CHANGE = {
     "/voices/local/servers/{talker}/drop/": (EDITOR, {"name": "guest"}),
     "/voices/local/servers/{talker}/audition/": (OPERATOR, {"input": "Hello."}),
     "/voices/local/servers/{talker}/address/": (ADMIN, {"url": "http://127.0.0.1:8081"}),
+    "/config/local/keeping/": (ADMIN, {"revisions": "50", "backups": "3"}),
     "/config/local/policy/": (ADMIN, {"policy": "auto"}),
     "/import/on/local/": (EDITOR, {"kind": "auto", "file": Config(b"models: {}")}),
     "/import/{batch}/apply/": (EDITOR, {"section": "top", "item": "0"}),
