@@ -44,7 +44,7 @@ WAY_WORDS = {
     EXACT: ("act", "to take over", "up"),
     RAW: ("warn", "kept as it is", "lock"),
 }
-_LABELS = {field.key: field.label for field in (*SETTINGS_FIELDS, *MODEL_FIELDS)}
+_LABELS = {field.key: field.label for field in (*SETTINGS_FIELDS, *MODEL_FIELDS)} | {"pollSec": "seconds between looks"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +278,8 @@ def maps_to(target: Target) -> str:
             return "raw fragment"
         case Kind.RULE:
             return f"rule {target.subject}{f' for {target.variant}' if target.variant else ''}"
-        case Kind.ROOT:
-            return f"folder {target.subject}"
+        case Kind.ROOT | Kind.BACKEND:
+            return f"{'folder' if target.kind == Kind.ROOT else 'executable'} {target.subject}"
         case Kind.NOWHERE:
             return "-"
         case Kind.OVERRIDE:

@@ -12,7 +12,7 @@ from models_app.core.imports.settings_said import Files
 from models_app.core.imports.settings_source import joined, read_files, section_of_key, settings_items
 from models_app.core.settings_files.files import read_generate_file, read_sidecar
 from models_app.core.settings_files.writing import generate_text, sidecar_text
-from tests.core.test_settings_files import FILES, SIDECARS
+from tests.core.test_settings_files import FILES, SIDECARS, SLOW_MACHINE
 
 MODELS = (KnownFile("/m/Qwen-8b-Q4_0.gguf", "Q4_0"), KnownFile("/m/beta-Q8_0.gguf", "Q8_0"))
 
@@ -206,7 +206,7 @@ def test_faults_and_unknown_keys_are_items_too():
     ]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None, suppress_health_check=SLOW_MACHINE)
 @given(FILES, SIDECARS)
 def test_nothing_is_dropped(file, sidecar):
     """Every key that stands in one of the files is in the source of an item, whatever the files hold."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from models_app.core.errors import ExportError, SettingsError
@@ -202,6 +202,7 @@ SCALARS[object] = st.recursive(
 )
 
 
+SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 WORDS = st.sampled_from(["on", "off", "auto", "", "none", "other"])
 
 
@@ -223,7 +224,7 @@ def values(annotation, key=""):
 def records(draw, kind, **always):
     """A record in which some fields are set."""
     fields = shape(kind)
-    chosen = draw(st.lists(st.sampled_from([key for key in fields if fields[key][0] not in always]), max_size=5))
+    chosen = draw(st.lists(st.sampled_from([key for key in fields if fields[key][0] not in always]), max_size=3))
     given = {fields[key][0]: draw(values(fields[key][1], key)) for key in dict.fromkeys(chosen)}
     return kind(**given, **{name: draw(strategy) for name, strategy in always.items()})
 
@@ -251,7 +252,7 @@ def plain_value(value):
 FILES = st.builds(GenerateFile, settings=setting_maps(SET), own=records(OwnSettings), overrides=ROWS)
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, suppress_health_check=SLOW_MACHINE)
 @given(FILES)
 def test_a_generate_file_comes_back_as_it_was_written(file):
     text = generate_text(file)
@@ -266,7 +267,7 @@ PATCHES = st.none() | setting_maps([field.key for field in PATCH_FIELDS]).map(la
 SIDECARS = records(Sidecar, settings=PATCHES, overrides=ROWS)
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, suppress_health_check=SLOW_MACHINE)
 @given(SIDECARS)
 def test_a_sidecar_comes_back_as_it_was_written(sidecar):
     text = sidecar_text(sidecar)
@@ -276,6 +277,7 @@ def test_a_sidecar_comes_back_as_it_was_written(sidecar):
     assert sidecar_text(read.content) == text
 
 
+@settings(max_examples=60, suppress_health_check=SLOW_MACHINE)
 @given(ROW)
 def test_other_readers_see_the_same_texts(row):
     """What we write means the same to a reader of YAML 1.1, which knows many more words."""

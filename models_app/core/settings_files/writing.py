@@ -15,7 +15,7 @@ from models_app.core.settings import Override, record_to_mapping
 from models_app.core.settings_files.files import GenerateFile
 from models_app.core.state.sidecar import Sidecar, sidecar_to_mapping
 
-FIRST = ("modelsRoot", "categoryRoots", "match", "quant", "name", "id", "model")
+FIRST = ("modelsRoot", "categoryRoots", "id", "name", "match", "quant", "model")
 """Keys that say what something is about."""
 LAST = ("variants",)
 FLOW_ITEMS = 12

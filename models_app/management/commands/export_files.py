@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,23 @@ from models_app.selectors.host_files import export_texts
 from quartermaster_site.access.audit import Actor, record
 
 PIPE = "-"
+DJANGOS_OWN = {
+    "--version",
+    "--verbosity",
+    "--settings",
+    "--pythonpath",
+    "--traceback",
+    "--no-color",
+    "--force-color",
+    "--skip-checks",
+}
+"""Options of every command of Django, which mean nothing to a person here."""
 
 
 class Command(BaseCommand):
     help = "What is set for a host as files: the router's file, generate file, sidecar, overrides as a table."
+    requires_system_checks = ()
+    suppressed_base_arguments = DJANGOS_OWN
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> Any:
         return super().create_parser("quartermaster", "export", **kwargs)
@@ -30,10 +46,14 @@ class Command(BaseCommand):
         parser.add_argument("--file", metavar="NAME", default="", help="this file alone")
         parser.add_argument("--with-secrets", action="store_true", help="keys and secrets are not masked")
         parser.add_argument(
-            "-o", "--output", required=True, metavar="PLACE|-", help="a folder, or FILE.zip for one file"
+            "-o", "--output", required=True, metavar="PLACE|-", help="a folder, or NAME.zip for an archive"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        with no_trace_of_a_closed_pipe():
+            self._export(options)
+
+    def _export(self, options: dict[str, Any]) -> None:
         try:
             host = the_host(options["host"])
             texts = export_texts(host, with_secrets=options["with_secrets"])
@@ -59,6 +79,16 @@ class Command(BaseCommand):
             return
         write_companion(output, data)
         self.stdout.write(output)
+
+
+@contextmanager
+def no_trace_of_a_closed_pipe() -> Iterator[None]:
+    """Whoever read the answer has seen enough."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from error
 
 
 def the_host(slug: str) -> Host:

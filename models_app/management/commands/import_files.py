@@ -20,9 +20,9 @@ from models_app.core.imports.report import Item, Status, counts
 from models_app.core.imports.settings_source import joined
 from models_app.core.state.sidecar import FILE_NAME
 from models_app.core.verbs.answers import shown as printable
-from models_app.management.commands.export_files import the_host
+from models_app.management.commands.export_files import DJANGOS_OWN, no_trace_of_a_closed_pipe, the_host
 from models_app.models import ImportBatch
-from models_app.pages.import_page import maps_to, shown
+from models_app.pages.import_page import about, maps_to, shown
 from models_app.services.import_applying import Choice, items_of_batch, start_apply
 from models_app.services.import_undoing import undo_import
 from models_app.services.importing import AUTO, CONFIG, SETTINGS, start_import
@@ -35,6 +35,8 @@ POLL_SECONDS = 0.3
 
 class Command(BaseCommand):
     help = "Bring in a router's file, a generate file, a sidecar or an exported archive: report, take over, undo."
+    requires_system_checks = ()
+    suppressed_base_arguments = DJANGOS_OWN
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> Any:
         return super().create_parser("quartermaster", "import", **kwargs)
@@ -54,17 +56,21 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            actor = the_actor(options["person"])
-            if options["undo"]:
-                self._undo(options["file"], actor)
-            else:
-                self._import(the_host(options["host"]), actor, options)
+            with no_trace_of_a_closed_pipe():
+                self._do(options)
         except DatabaseError as error:
             raise CommandError(f"the database cannot be used ({error}): start ./quartermaster up once") from error
         except Refused as error:
             raise CommandError(" ".join(dict.fromkeys([str(error), *filter(None, error.fields.values())]))) from error
         except QuartermasterError as error:
             raise CommandError(str(error)) from error
+
+    def _do(self, options: dict[str, Any]) -> None:
+        actor = the_actor(options["person"])
+        if options["undo"]:
+            self._undo(options["file"], actor)
+        else:
+            self._import(the_host(options["host"]), actor, options)
 
     def _import(self, host: Host, actor: Actor, options: dict[str, Any]) -> None:
         path, kind = Path(options["file"]), options["kind"]
@@ -126,7 +132,7 @@ def _line(item: Item) -> str:
     value = printable(shown(item.value, secret=item.secret))
     ours = f" (here: {printable(shown(item.ours, secret=item.secret))})" if item.status == Status.CONFLICT else ""
     note = f"  # {printable(item.note)}" if item.note else ""
-    where = printable(" ".join(filter(None, [item.target.subject, maps_to(item.target)])))
+    where = printable(f"{about(item.target)}{maps_to(item.target)}")
     return f"{item.line:>6}  {item.status.value:<18}{printable(item.source)} -> {where}: {value}{ours}{note}"
 
 
