@@ -289,11 +289,11 @@ def maps_to(target: Target) -> str:
 
 def shown(value: Any, *, secret: bool = False) -> str:
     """A value on one line, masked where it looks secret."""
-    if secret:
-        return "…"
     if value is None:
         return ""
     masked = redact(value)
+    if secret and masked == value:
+        return "…"
     text = masked if isinstance(masked, str) else json.dumps(masked, ensure_ascii=False, default=str)
     text = " ".join(text.split())
     return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 2]} …"

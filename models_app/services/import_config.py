@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from models_app.core.export.fragments import form_of
+from models_app.core.imports.beside_models import SECRET_TOP
 from models_app.core.imports.mapping import EXACT, SAME, SETTINGS, Here, Taken, allotted, mapped
 from models_app.core.imports.meaning import meaning_of
 from models_app.core.imports.report import Item, Kind, Status, Target, item_to_json, judged
@@ -16,6 +17,7 @@ from models_app.models import ImportBatch
 from models_app.services.arguments import rules_of
 from models_app.services.import_current import Stored, same_value
 from models_app.services.import_facts import HostNow, items_of
+from quartermaster_site.access.redaction import redact
 from quartermaster_site.jobs.control import ControlReporter
 
 MOST_FINDINGS = 200
@@ -75,6 +77,8 @@ def _judged(
         return _written(here, target) if found is None else found
 
     def judge(item: Item) -> Item:
+        if item.target.kind == Kind.FRAGMENT and not item.group and holds_secret(item.source, item.value):
+            item = replace(item, secret=True)
         as_planned = item.choice == SETTINGS or item.group in same or not item.group
         found = judged([item], planned if as_planned else stored.value, same_value)[0]
         in_force = stored.in_force(item.target)
@@ -94,9 +98,15 @@ def _written(here: Here, target: Target) -> Any:
 
 
 def without_secrets(meaning: Mapping[str, Any]) -> dict[str, Any]:
-    """The meaning with its keys replaced by their hashes, which are enough to compare."""
-    top = dict(meaning["top"])
-    for name in ("apiKeys", "apiKeyModels"):
-        if top.get(name):
-            top[name] = hashlib.sha256(repr(top[name]).encode()).hexdigest()
+    """The meaning with what holds keys replaced by hashes, which are enough to compare."""
+    top = {name: _hash(value) if holds_secret(name, value) else value for name, value in meaning["top"].items()}
     return {**meaning, "top": top}
+
+
+def holds_secret(name: str, value: Any) -> bool:
+    """Whether a key beside the models holds key material somewhere."""
+    return bool(value) and (name in SECRET_TOP or redact({name: value}) != {name: value})
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()

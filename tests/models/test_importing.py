@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
 import yaml
 
+from gpus_app.models import Host
+from gpus_app.selectors import get_host
+from gpus_app.services import request_plan
+from models_app.core.export.schema import FOLDER, is_valid
 from models_app.core.imports.meaning import differences, meaning_of
-from models_app.models import Change, Fragment, ImportBatch, Override, Revision, Row
+from models_app.core.imports.report import Status
+from models_app.models import Change, Fragment, ImportBatch, Override, Revision, Row, Variant
 from models_app.services import save_override
 from models_app.services.import_applying import Choice, items_of_batch, start_apply
 from models_app.services.import_undoing import undo_import
@@ -149,3 +155,180 @@ def test_undo_brings_everything_back(host, shelf_of_40, read, apply, actor, djan
     assert ImportBatch.objects.get().state == "undone"
     assert AuditEntry.objects.filter(action="import.undo").count() == 1
     assert Change.objects.filter(action="undo").count() == 40
+
+
+EVERY_KEY = {
+    "healthCheckTimeout": 45,
+    "globalTTL": 900,
+    "unloadTimeout": 20,
+    "logLevel": "debug",
+    "logTimeFormat": "rfc3339",
+    "logToStdout": "both",
+    "metricsMaxInMemory": 500,
+    "captureBuffer": 7,
+    "store": {"path": "/var/lib/swap"},
+    "ui": {"activity": {"session_id": ["x-session"]}},
+    "performance": {"disabled": False, "every": "30s"},
+    "startPort": 6000,
+    "sendLoadingState": True,
+    "includeAliasesInList": True,
+    "macros": {"bin": "llama-server", "serve": "${bin} --port ${PORT}", "window": 8192, "warm": True},
+    "profiles": {"day": {"description": "by day", "pins": {"any": "first"}}},
+    "selectors": {
+        "any": {
+            "strategy": "spillover",
+            "targets": ["first", "second"],
+            "settings": {"spillover": 2},
+            "name": "Any",
+            "description": "either",
+            "unlisted": True,
+            "metadata": {"a": [1, {"b": None}]},
+        }
+    },
+    "apiKeys": ["sk-one-two-three", "sk-four"],
+    "peers": {
+        "other": {
+            "proxy": "http://10.0.0.2:8080",
+            "apiKey": "sk-peer",
+            "models": ["far"],
+            "filters": {"stripParams": "top_k", "setParams": {"x": 1}},
+            "timeouts": {"connect": 1, "keepalive": 2, "responseHeader": 3, "tlsHandshake": 4, "idleConn": 5},
+        }
+    },
+    "upstream": {"ignorePaths": [".*\\.js$"]},
+    "hooks": {"on_startup": {"preload": ["first"]}},
+}
+GROUPS = {
+    "pair": {"swap": False, "exclusive": False, "persistent": True, "members": ["first", "second"]},
+    "rest": {"swap": True, "exclusive": True, "members": ["third", "boxed"]},
+}
+MATRIX = {"vars": {"a": "first", "b": "second"}, "evict_costs": {"a": 5}, "sets": {"both": "a & b"}}
+FIFO = {"scheduler": {"use": "fifo", "settings": {"fifo": {"priority": {"first": 10}}}}}
+WAYS_TO_GROUP = {
+    "groups": {"groups": GROUPS, "routing": FIFO},
+    "matrix": {"matrix": MATRIX, "routing": FIFO},
+    "routed groups": {"routing": {**FIFO, "router": {"use": "group", "settings": {"groups": GROUPS}}}},
+    "routed matrix": {"routing": {**FIFO, "router": {"use": "matrix", "settings": {"matrix": MATRIX}}}},
+}
+
+
+def every_key(folder, grouping):
+    """A config that uses every key of llama-swap's schema, on the files of a folder."""
+    alpha, beta = folder / "alpha-1b-Q4_0.gguf", folder / "beta-2b-Q4_0.gguf"
+    whole = {
+        "macros": {"own": "--temp 0.1"},
+        "cmd": f"${{serve}} -m {alpha} -c ${{window}} ${{own}} --alias ${{MODEL_ID}}",
+        "cmdStop": "kill -TERM ${PID}",
+        "name": "First",
+        "description": "every key",
+        "env": ["CUDA_VISIBLE_DEVICES=0", "LLAMA_ARG_THREADS=4"],
+        "proxy": "http://127.0.0.1:${PORT}",
+        "aliases": ["one", "uno"],
+        "checkEndpoint": "/health",
+        "ttl": 30,
+        "unloadTimeout": 5,
+        "useModelName": "alpha",
+        "filters": {
+            "stripParams": "temperature, top_k",
+            "setParams": {"a": {"b": [1, 2.5, True, None, "on"]}},
+            "setParamsByID": {"${MODEL_ID}:high": {"reasoning": "high"}, "one": {"x": "no"}},
+        },
+        "metadata": {"window": "${window}", "nested": {"list": [1, "off", {}]}},
+        "concurrencyLimit": 3,
+        "sendLoadingState": False,
+        "unlisted": True,
+        "timeouts": {
+            "connect": 1,
+            "keepalive": 2,
+            "responseHeader": 3,
+            "tlsHandshake": 4,
+            "expectContinue": 5,
+            "idleConn": 6,
+        },
+        "compat": {"ignoreWebsockets": True},
+        "capabilities": {"in": ["text", "image"], "out": ["text"], "tools": True, "reranker": False, "context": 8192},
+    }
+    return {
+        **EVERY_KEY,
+        **WAYS_TO_GROUP[grouping],
+        "models": {
+            "first": whole,
+            "second": {"cmd": f"${{serve}} -m {beta}"},
+            "third": {"cmd": f"${{serve}} -m {beta} -c 4096", "description": "the same file"},
+            "boxed": {"cmd": "podman run --rm -p ${PORT}:8080 image", "cmdStop": "podman stop image", "ttl": 0},
+        },
+    }
+
+
+def keys_used(value, schema, definitions):
+    """Dotted names of the schema's properties that a value uses."""
+    schema = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    found = set()
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        known = schema.get("properties", {}).get(key)
+        if known is not None:
+            found |= {key} | {f"{key}.{name}" for name in keys_used(inner, known, definitions)}
+        elif isinstance(schema.get("additionalProperties"), dict):
+            found |= {f"<>.{name}" for name in keys_used(inner, schema["additionalProperties"], definitions)}
+    return found
+
+
+def keys_known(schema, definitions):
+    schema = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    found = set()
+    for key, inner in schema.get("properties", {}).items():
+        found |= {key} | {f"{key}.{name}" for name in keys_known(inner, definitions)}
+    if isinstance(schema.get("additionalProperties"), dict):
+        found |= {f"<>.{name}" for name in keys_known(schema["additionalProperties"], definitions)}
+    return found
+
+
+def test_the_configs_of_these_tests_use_every_key_of_the_schema(tmp_path):
+    schema = json.loads((FOLDER / "llama-swap.json").read_text())
+    used = set()
+    for grouping in WAYS_TO_GROUP:
+        config = every_key(tmp_path, grouping)
+        assert is_valid("llama-swap", config)
+        used |= keys_used(config, schema, schema["definitions"])
+    assert keys_known(schema, schema["definitions"]) - used == set()
+
+
+@pytest.mark.parametrize("grouping", WAYS_TO_GROUP)
+def test_every_key_is_imported_without_loss(grouping, folder, scanned, host, read, apply):
+    """What comes out means the same to the router as what went in."""
+    config = every_key(folder, grouping)
+    (folder / "alpha-1b-Q8_0.gguf").unlink()
+    Row.objects.filter(path__endswith="Q8_0.gguf").delete()
+    batch = read(config)
+    assert [found["way"] for found in models(batch).values()] == ["exact", "exact", "exact", "raw"]
+    assert items(batch, Status.LOST) == []
+    batch = apply(batch)
+    assert batch.state == "applied", batch.problem
+    assert differences(meaning(config), written(host)) == []
+    variant = Variant.objects.get()
+    assert (variant.name, variant.fields["servedId"]) == ("third", "third")
+
+
+@pytest.mark.parametrize("grouping", ["groups", "routed matrix"])
+def test_the_same_file_again_says_nothing_new(grouping, folder, scanned, host, read, apply):
+    config = every_key(folder, grouping)
+    apply(read(config))
+    again = read(config)
+    assert {found["way"] for found in models(again).values()} == {"same"}
+    assert {item.status for item in items_of_batch(again) if item.section != "elsewhere"} == {Status.SAME}
+
+
+@pytest.mark.parametrize("dialect", ["llama-swap", "quartermaster", "llama-server"])
+def test_our_own_export_changes_nothing(dialect, scanned, host, read, django_capture_on_commit_callbacks):
+    Host.objects.filter(pk=host.pk).update(publish_dialect=dialect)
+    with django_capture_on_commit_callbacks(execute=True):
+        request_plan(host=get_host(host.slug), actor=Actor())
+    revision = Revision.objects.order_by("-number").first()
+    assert revision.dialect == dialect
+    batch = read(revision.text, dialect=dialect)
+    assert batch.state == "read", batch.problem
+    assert {found["way"] for found in models(batch).values()} == {"same"}
+    ours = [item for item in items_of_batch(batch) if item.status not in (Status.SAME, Status.LOST)]
+    assert ours == []
+    lost = {item.target.field for item in items(batch, Status.LOST)}
+    assert lost <= {"estVramGB", "estRamGB"}
