@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,6 @@ from django.utils import timezone
 from gpus_app.models import Host, HostSetting
 from gpus_app.services import request_plan
 from models_app import convert
-from models_app.core.catalog import Plan
 from models_app.core.discovery.enhancers import enhancer_name
 from models_app.core.discovery.names import slugify
 from models_app.core.fields.groups import ARGUMENT_KEYS
@@ -21,15 +21,14 @@ from models_app.core.settings import Override, variant_from_mapping
 from models_app.models import Change, Row
 from models_app.services.arguments import check_arguments, rules_of
 from models_app.services.changes import add_change, changes_of, undone
-from models_app.services.planning import HostFacts, host_facts, preview_plan, stored_override
+from models_app.services.impact import SECONDS, planned_twice
+from models_app.services.planning import host_facts, stored_override
 from models_app.services.variants import EDITABLE_ON_VARIANT, MOST_VARIANTS, check_variant_values, name_problem
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require, require_arguments
 from quartermaster_site.errors import EditConflict, NotFound, Refused
 
 KEY = "defaultVariants"
-MOST_PLANNED = 200
-"""Models that an impact is worked out for at once."""
 _WORST = ("over", "unknown", "spills", "fits")
 Fields = dict[str, Any]
 
@@ -143,28 +142,25 @@ def fleet_reach(host: Host) -> Callable[[str], Reach]:
 
 
 def fleet_impact(host: Host, name: str, values: Mapping[str, Any]) -> Impact:
-    """What saving these values would change, planned model by model; nothing is stored."""
+    """What saving these values would change, planned model by model for some seconds at most; nothing is stored."""
     facts = host_facts(host)
     variant = replace(variant_from_mapping(stored_fields(host, values)), name=name)
     others = [item for item in facts.settings.default_variants if item.name.lower() != name.lower()]
     after = replace(facts, settings=replace(facts.settings, default_variants=(*others, variant)))
-    rows = _receivers(host)
-    changed = 0
+    rows, until = _receivers(host), time.monotonic() + SECONDS
+    changed = planned = 0
     verdicts: dict[str, str] = {}
-    for row in rows[:MOST_PLANNED]:
-        before, then = _entry(row, facts, name), _entry(row, after, name)
-        changed += (before.argv if before else None) != (then.argv if then else None)
-        if then:
-            verdicts.setdefault(then.verdict, then.profile_id)
+    for row, *plans in planned_twice(rows, facts, after):
+        wanted = f"{row.served_id}-{slugify(name)}"
+        old, new = (next((plan for plan in found if plan.profile_id == wanted), None) for found in plans)
+        planned += 1
+        changed += (old.argv if old else None) != (new.argv if new else None)
+        if new:
+            verdicts.setdefault(new.verdict, new.profile_id)
+        if time.monotonic() > until:
+            break
     worst = next((verdict for verdict in _WORST if verdict in verdicts), "")
-    planned = min(len(rows), MOST_PLANNED)
     return Impact(changed, planned, len(rows) - planned, worst, verdicts.get(worst, ""))
-
-
-def _entry(row: Row, facts: HostFacts, name: str) -> Plan | None:
-    wanted = f"{row.served_id}-{slugify(name)}"
-    plans = preview_plan(row=row, facts=facts).plans
-    return next((plan for plan in plans if plan.profile_id == wanted), None)
 
 
 def _receivers(host: Host) -> list[Row]:

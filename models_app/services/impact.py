@@ -104,10 +104,10 @@ def _kept_impact(host: Host, rows: Sequence[Row], before: HostFacts, after: Host
 
 def _impact(rows: Sequence[Row], before: HostFacts, after: HostFacts, until: float) -> Impact:
     planned, changes = 0, []
-    for row, old, new in _both(rows, before, after):
+    for row, old, new in planned_twice(rows, before, after):
         planned += 1
-        if _shape(old) != _shape(new):
-            changes.append(Change(row.pk, row.served_id, PlanFigures.of(old), PlanFigures.of(new)))
+        if list(map(_shape, old)) != list(map(_shape, new)):
+            changes.append(Change(row.pk, row.served_id, PlanFigures.of(old[0]), PlanFigures.of(new[0])))
         if time.monotonic() > until:
             break
     return Impact(
@@ -120,8 +120,10 @@ def _impact(rows: Sequence[Row], before: HostFacts, after: HostFacts, until: flo
     )
 
 
-def _both(rows: Sequence[Row], before: HostFacts, after: HostFacts) -> Iterator[tuple[Row, Plan, Plan]]:
-    """Each row with the plan of its base under both facts."""
+def planned_twice(
+    rows: Sequence[Row], before: HostFacts, after: HostFacts
+) -> Iterator[tuple[Row, tuple[Plan, ...], tuple[Plan, ...]]]:
+    """Each row of one host with its plans under both facts, the base first. In a handful of queries."""
     if not rows:
         return
     found = [replace(convert.core_row(row), id=row.served_id) for row in rows]
@@ -131,7 +133,7 @@ def _both(rows: Sequence[Row], before: HostFacts, after: HostFacts) -> Iterator[
     planners = HostPlanner(before, headers), HostPlanner(after, headers)
     for row, core in zip(rows, found, strict=True):
         header = headers(row.path)
-        old, new = (planner(core, header, stored_override(planner.facts, row))[0] for planner in planners)
+        old, new = (planner(core, header, stored_override(planner.facts, row)) for planner in planners)
         yield row, old, new
 
 

@@ -25,11 +25,11 @@ from models_app.services import fleet_variants as fleet
 from models_app.services import host_facts
 from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
 from models_app.views.hosts import host_context
-from models_app.views.model_edit import SAVED, UNCHANGED
+from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, tried_page
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require
 from quartermaster_site.errors import EditConflict, Refused
-from quartermaster_site.http import Request, go_to, page
+from quartermaster_site.http import Request, go_to, page, wants_fragment
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -67,6 +67,8 @@ def fleet_edit(request: Request, slug: str, name: str) -> HttpResponse:
     if request.method != "POST":
         return _page(request, host, name, _form(request, host, name))
     form = _form(request, host, name, request.POST)
+    if wants_fragment(request):
+        return _tried(request, host, name, form)
     if form.errors:
         return _page(request, host, name, form, status=422)
     if request.POST.get("intent") == "impact" or request.POST.get("reset") or request.POST.get("reset-group"):
@@ -105,6 +107,19 @@ def fleet_delete(request: Request, slug: str, name: str) -> HttpResponse:
     context = {"host": host, "name": name, "reach": fleet.fleet_reach(host)(name), "suffix": slugify(name)}
     fleet.fleet_fields(fleet.fleet_section(host), name)
     return page(request, "hosts/fleet_delete.html", context)
+
+
+def _tried(request: Request, host: Host, name: str, form: EditorForm) -> HttpResponse:
+    """While somebody types: what the form would change, and the slots beside the fields."""
+    check_rate(request)
+    facts = Facts(settings=convert.core_settings(host), source=f"variant {name}")
+    context: dict[str, object] = {"form": form, "groups": control_groups(form, facts)}
+    if not form.errors:
+        context |= {
+            "reach": fleet.fleet_reach(host)(name),
+            "impact": fleet.fleet_impact(host, name, _values(host, name, form)),
+        }
+    return tried_page(request, "hosts/fleet_edit.html", form, context)
 
 
 def _form(request: Request, host: Host, name: str, posted: Mapping[str, str] | None = None) -> EditorForm:

@@ -169,6 +169,15 @@ def check_rate(request: Request) -> None:
         raise Busy("Too many previews at once.", wait_seconds=max(1, round(wait)))
 
 
+def tried_page(request: Request, template: str, form: EditorForm, context: Mapping[str, Any]) -> HttpResponse:
+    """The answer to a form that is being typed in: its fragment `tried`, or `refused` with the messages alone."""
+    name = "refused" if form.errors else "tried"
+    response = page(request, f"{template}#{name}", context, status=422 if form.errors else 200)
+    if form.errors:
+        response["HX-Reswap"] = "none"
+    return with_sequence(request, response)
+
+
 def with_sequence(request: Request, response: HttpResponse) -> HttpResponse:
     """The answer with the number of the form that it is for: a browser drops an older one."""
     sequence = request.POST.get("seq", "")

@@ -31,12 +31,12 @@ from models_app.services import rules as rule_services
 from models_app.services.impact import overrides_impact
 from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
 from models_app.views.hosts import host_context
-from models_app.views.model_edit import SAVED, UNCHANGED
+from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, tried_page
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may_write_arguments, needs, require
 from quartermaster_site.errors import EditConflict, Refused
 from quartermaster_site.figures import ago
-from quartermaster_site.http import Request, go_to, page
+from quartermaster_site.http import Request, go_to, page, wants_fragment
 
 TRIES = ("impact", "reset", "reset-group", "pick")
 """What a button of the form may ask for without storing anything."""
@@ -69,6 +69,8 @@ def rule_edit(request: Request, slug: str, pk: int) -> HttpResponse:
     if request.method != "POST":
         return editing.page(editing.stored())
     form = editing.posted()
+    if wants_fragment(request):
+        return editing.tried(form)
     if form.errors:
         return editing.page(form, status=422)
     if request.POST.get("intent") == "impact" or any(request.POST.get(name) for name in TRIES[1:]):
@@ -194,6 +196,17 @@ class RuleForm:
         return impact_text(
             overrides_impact(self.host, rule_services.overrides_with(self.host, {self.rule.pk: changed}))
         )
+
+    def tried(self, form: EditorForm) -> HttpResponse:
+        """While somebody types: what the form would change, and the slots beside the fields."""
+        check_rate(self.request)
+        context = {
+            "form": form,
+            "identity": identity_controls(form.typed, form.errors),
+            "groups": control_groups(form, self._page_facts()),
+            "impact": None if form.errors else self.impact(form),
+        }
+        return tried_page(self.request, "hosts/rule_edit.html", form, context)
 
     def page(
         self,

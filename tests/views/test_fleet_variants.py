@@ -73,6 +73,18 @@ def test_the_impact_is_planned_and_stores_nothing(as_role: Any, post: Any, scann
     assert post("fast/", client=as_role("operator"), version="1", ctx="8k").status_code == 403
 
 
+def test_typing_shows_the_impact_alone(as_role: Any, post: Any) -> None:
+    post(name="fast")
+    htmx = {"HX-Request": "true", "HX-Target": "impact"}
+    viewer = as_role("viewer")
+    answer = viewer.post("/fleet-variants/local/fast/", {"ctx": "8k", "seq": "2"}, headers=htmx)
+    text = _text(answer.content.decode())
+    assert answer["X-Sequence"] == "2"
+    assert "3 entries would change" in text
+    assert "1 setting not saved" in text
+    assert viewer.post("/fleet-variants/local/fast/", {"ctx": "x"}, headers=htmx).status_code == 422
+
+
 def test_bad_values_and_names_are_named(post: Any) -> None:
     post(name="fast")
     answer = post("fast/", version="1", ub="x")

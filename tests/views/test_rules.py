@@ -173,6 +173,24 @@ def test_the_impact_stores_nothing_and_is_for_everybody(as_role: Any, rule: Any,
     assert post(f"rules/{made.pk}/", client=as_role("operator"), match="*qwen3*", ctx="8k").status_code == 403
 
 
+def test_typing_shows_the_impact_alone(as_role: Any, rule: Any, post: Any) -> None:
+    made, viewer = rule("*qwen3*"), as_role("viewer")
+    address, htmx = f"/hosts/local/rules/{made.pk}/", {"HX-Request": "true", "HX-Target": "impact"}
+    answer = viewer.post(address, {"match": "*qwen3-8b*", "ctx": "8k", "seq": "3"}, headers=htmx)
+    assert answer.status_code == 200
+    assert answer["X-Sequence"] == "3"
+    html = answer.content.decode()
+    assert html.lstrip().startswith('<section class="q-sec" id="impact">')
+    assert "1 of 1 plan would change" in _text(html)
+    assert "2 settings not saved" in _text(html)
+    refused = viewer.post(address, {"match": "qwen3", "ctx": "x", "seq": "4"}, headers=htmx)
+    assert refused.status_code == 422
+    assert refused["HX-Reswap"] == "none"
+    assert 'id="e-ctx" hx-swap-oob="true"><p class="q-err">' in refused.content.decode()
+    made.refresh_from_db()
+    assert made.version == 1
+
+
 def test_deleting_says_what_changes_and_history_brings_it_back(
     editor: Client, rule: Any, post: Any, row_named: Any
 ) -> None:
