@@ -23,7 +23,7 @@ from quartermaster_site.jobs.reporting import Reporter
 VOICES_PATH, OLD_VOICES_PATH = "/v1/audio/voices", "/v1/voices"
 """The second until 8d556c9."""
 KINDS = ("speaker", "registered")
-MAX_VOICES = 1000
+MAX_VOICES = 200
 MAX_NAME_CHARACTERS = 200
 MAX_LIST_BYTES = 1 << 20
 LIST_SECONDS = 15.0

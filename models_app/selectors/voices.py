@@ -46,7 +46,11 @@ class SpeechModel:
             return "The router of this host runs no speech servers; give the address of one that runs beside it."
         if self.router.problem:
             return "The router cannot be asked."
-        return "" if self.state == LOADED else "Its server is not running. The router starts it when it is loaded."
+        return (
+            ""
+            if self.state == LOADED
+            else "Its server is not running: the router starts it when the model is asked for."
+        )
 
     @property
     def is_routed(self) -> bool:

@@ -92,7 +92,8 @@ class VoiceReceiver(Receiver):
     def failed(self, job: Job) -> None:
         """What a server answered is shown beside it until it answers again."""
         if job.kind != AUDITION and job.error:
-            note_server(_row_of(job), problem=job.error[:500])
+            said = job.error if job.kind == LIST else f"{job.object_label}: {job.error}"
+            note_server(_row_of(job), problem=said[:500])
 
 
 def note_server(row_id: int, **facts: Any) -> None:

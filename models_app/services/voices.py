@@ -146,7 +146,11 @@ def send_voice(*, voice: Voice, model: SpeechModel, actor: Actor) -> Started:
     require(actor.user, Level.OPERATE)
     if not model.takes(voice):
         raise Refused(f"{voice.name} does not fit {model.row.served_id}: voices are for base models of the same width.")
-    return start(REGISTER, model, actor, voice.name, voice=voice.pk)
+    started = start(REGISTER, model, actor, voice.name, voice=voice.pk)
+    if started.created:
+        changes = {"voice": ["", voice.name]}
+        record(actor, "voice.send", subject=model.row, host_slug=model.row.host.slug, changes=changes)
+    return started
 
 
 def delete_voice(*, voice: Voice, actor: Actor) -> list[Started]:

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from gpus_app.models import Host
 from gpus_app.selectors import get_host
+from models_app.core.classes.qwentts import CUSTOM_VOICE, SPEAKERS
 from models_app.pages.shell import remember_host, shell_of
 from models_app.pages.voices_page import audition_views, sent_text, server_views, voice_views
 from models_app.selectors import voices as selectors
@@ -143,7 +144,7 @@ def audition(request: Request, slug: str, model: int) -> HttpResponse:
     form = AuditionForm(
         request.POST if request.method == "POST" else None,
         model_type=found.type,
-        voices=sorted(found.listed),
+        voices=sorted(found.listed) or (SPEAKERS if found.type == CUSTOM_VOICE else ()),
         chosen=request.GET.get("voice", ""),
     )
     if request.method == "POST":

@@ -122,3 +122,27 @@ def test_a_server_error_has_a_reference_and_no_details(client, make_user, caplog
     assert "secret detail" not in body
     reference = next(record.getMessage() for record in caplog.records if "reference" in record.getMessage()).split()[1]
     assert reference.rstrip(":") in body
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "content", "where"),
+    [
+        ("", 200, b"0123456789", None),
+        ("bytes=0-3", 206, b"0123", "bytes 0-3/10"),
+        ("bytes=4-", 206, b"456789", "bytes 4-9/10"),
+        ("bytes=-2", 206, b"89", "bytes 8-9/10"),
+        ("bytes=-99", 206, b"0123456789", "bytes 0-9/10"),
+        ("bytes=8-999", 206, b"89", "bytes 8-9/10"),
+        ("bytes=10-", 416, b"", "bytes */10"),
+        ("bytes=5-2", 416, b"", "bytes */10"),
+        ("bytes=-0", 416, b"", "bytes */10"),
+        ("bytes=0-1,4-5", 200, b"0123456789", None),
+        ("bytes=-", 200, b"0123456789", None),
+        ("lines=1-2", 200, b"0123456789", None),
+        (f"bytes={'9' * 99}-", 200, b"0123456789", None),
+    ],
+)
+def test_parts_of_a_sound(rf, asked, status, content, where):
+    answer = http.part_of(rf.get("/", headers={"Range": asked} if asked else {}), b"0123456789", "audio/wav")
+    assert (answer.status_code, answer.content, answer.get("Content-Range")) == (status, content, where)
+    assert answer["Accept-Ranges"] == "bytes"

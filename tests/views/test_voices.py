@@ -168,6 +168,16 @@ def test_a_name_is_taken_until_somebody_says_replace(direct: StandIn, admin: Cli
     assert direct.voices["anna"]["bytes"]["wav_b64"] == wav(seconds=5)
 
 
+def test_sending_a_voice_that_was_deleted_meanwhile(direct: StandIn, admin: Client) -> None:
+    keep(admin)
+    Voice.objects.all().delete()
+    direct.asked.clear()
+    admin.post(f"/jobs/{Job.objects.get(kind='register_voice').pk}/retry/")
+    again = Job.objects.latest("pk")
+    assert (again.state, again.error) == ("failed", "This voice was deleted meanwhile.")
+    assert direct.asked == []
+
+
 def test_voices_are_bounded(direct: StandIn, admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("models_app.services.voices.MAX_VOICES", 1)
     keep(admin)
@@ -188,7 +198,7 @@ def test_what_a_server_answers_is_shown(direct: StandIn, talker: Row, admin: Cli
     assert Job.objects.get(kind="register_voice").state == "failed"
     shown = text_of(admin)
     assert "did not answer" in shown
-    assert "the server answers 400: voice extraction requires a base model" in shown
+    assert "anna at qwen-talker-base: the server answers 400: voice extraction requires a base model" in shown
     assert "not there" in shown
     direct.model_type = "base"
     admin.post(f"{PAGE}{Voice.objects.get().pk}/send/", {"model": talker.pk})
@@ -298,6 +308,11 @@ class TestAudition:
             assert server.asked[-1][2]["voice"] == "ryan"
             assert Audition.objects.get().seconds > 0
 
+    def test_speakers_are_offered_before_anybody_asked(self, add_model: Any, admin: Client) -> None:
+        row = add_model("qwen-talker-custom", "custom_voice")
+        SpeechServer.objects.create(row=row, url="http://127.0.0.1:9")
+        assert '<option value="ryan">' in admin.get(f"{PAGE}servers/{row.pk}/audition/").content.decode()
+
     def test_a_model_that_makes_voices(self, add_model: Any, admin: Client) -> None:
         row = add_model("qwen-talker-design", "voice_design")
         with stand_in(model_type="voice_design") as server:
@@ -367,7 +382,7 @@ class TestBehindTheRouter:
         shown = text_of(admin)
         assert "as soon as a model that takes it is loaded" in shown
         assert "waits for the model" in shown
-        assert "The router starts it when it is loaded" in shown
+        assert "the router starts it when the model is asked for" in shown
 
     def test_the_key_of_the_router_stays_out_of_rows(self, routed: StandIn, admin: Client) -> None:
         Router.objects.update(key="sesame")
