@@ -93,6 +93,8 @@ class Facts:
     authors: Mapping[str, str] = field(default_factory=dict)
     """Key -> who set it last and when."""
     source: str = "this model"
+    unset: str = "planner"
+    """Who decides where a field is empty."""
     inherited: Mapping[str, Any] = field(default_factory=dict)
     """A variant's model: what it hands down, by key."""
     backends: tuple[tuple[str, str], ...] = ()
@@ -225,7 +227,7 @@ def _origin(form: EditorForm, row: Field, facts: Facts, text: str, locked: str) 
         return f"inherited: {_automatic(form, row, facts)}"
     if row.key in _HOST_KEYS or (row.key in ("kvK", "kvV") and facts.settings.kv_quant):
         return "host setting"
-    return "planner"
+    return facts.unset
 
 
 def _slide(form: EditorForm, row: Field, facts: Facts) -> Slide | None:

@@ -106,7 +106,7 @@ def hand_list(request: Request, slug: str) -> HttpResponse:
     context = host_context(request, host) | {
         "parts": _parts(request, host),
         "form": form,
-        "controls": hand_controls(form, Facts(settings=Settings()), LORA_FIELDS),
+        "controls": hand_controls(form, Facts(settings=Settings(), source="set here", unset=""), LORA_FIELDS),
     }
     return page(request, "hosts/by_hand.html", context, status=status)
 
@@ -166,7 +166,9 @@ def hand_edit(request: Request, slug: str, kind: str) -> HttpResponse:
         "name": name,
         "query": f"?{urlencode({'of': name})}" if name else "",
         "form": form,
-        "groups": control_groups(form, Facts(settings=convert.core_settings(host), backends=_backends(host))),
+        "groups": control_groups(
+            form, Facts(settings=convert.core_settings(host), source="set here", unset="", backends=_backends(host))
+        ),
         "preview_url": request.get_full_path(),
     }
     return page(request, "hosts/by_hand_edit.html", context, status=status)

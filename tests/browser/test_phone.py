@@ -29,6 +29,8 @@ PAGES = (
     "/hosts/atlas/fits/",
     "/hosts/atlas/fits/?rows=all&show=over",
     "/hosts/atlas/folders/",
+    "/hosts/atlas/by-hand/",
+    "/hosts/atlas/by-hand/image/",
     "/jobs/",
     "/jobs/1/",
     "/config/atlas/",

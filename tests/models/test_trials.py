@@ -216,6 +216,16 @@ def test_a_cancelled_one_is_stopped(server):
     assert time.monotonic() - started < 10
 
 
+def test_one_that_is_cancelled_over_the_question_is_stopped(server, tmp_path):
+    hang = SERVER.format(delay=0, status=200, stubborn=False, megabytes=0, pid=str(tmp_path / "pid"))
+    hang = hang.replace("self.answer(STATUS)", "time.sleep(60)")
+    started = time.monotonic()
+    with pytest.raises(Cancelled):
+        launch(server(hang), report=Report(looks=25))
+    assert time.monotonic() - started < 10
+    assert ended(tmp_path)
+
+
 def test_only_permitted_programs_are_started(server, tmp_path):
     with pytest.raises(TrialFailed, match="QM_BACKEND_ROOTS"):
         launch(server(), permitted=[str(tmp_path / "elsewhere")])

@@ -32,6 +32,15 @@ _SHARED: Mapping[str, str] = {
     },
 }
 """Key of a declaration -> the field of an override that means the same."""
+_NAMED_FILE = "The whole path on that machine; nothing is searched for."
+_HELP: Mapping[str, str] = {
+    **dict.fromkeys(("vaePath", "llmPath", "clipLPath", "clipGPath", "t5Path"), _NAMED_FILE),
+    **dict.fromkeys(("offloadToCpu", "vaeOnCpu", "temporalTiling", "streamLayers"), "Blank: off."),
+    "vramTargetGB": "Its whole budget. Blank: what the host plans with on the device that its server uses.",
+    "promptEnhancer": "Blank: none.",
+    "promptEnhancerEdit": "Blank: none.",
+}
+"""What is different about a model of which nothing is read."""
 
 
 def _own(key: str, kind: str, label: str, text: str, *, choices: tuple[str, ...] = (), most: int = 0) -> Field:
@@ -61,7 +70,7 @@ DECLARED_FIELDS: tuple[Field, ...] = (
         "A full checkpoint with -m, which holds where this is empty; a bare diffusion model with the other one.",
         choices=("-m", "--diffusion-model"),
     ),
-    *(replace(_OVERRIDE[field], key=key) for key, field in _SHARED.items()),
+    *(replace(_OVERRIDE[field], key=key, help=_HELP.get(key, _OVERRIDE[field].help)) for key, field in _SHARED.items()),
 )
 ENTRY_FIELDS: tuple[Field, ...] = (
     _own("servedId", TEXT, "Id", "The id under which it is served.", most=128),
