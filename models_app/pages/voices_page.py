@@ -123,7 +123,7 @@ def _state(model: SpeechModel) -> tuple[str, str, str]:
     if model.problem:
         return "", "not running" if model.router and model.router.url and not model.server.url else "unknown", "idle"
     if model.server.problem:
-        return "bad", "did not answer", "bad"
+        return "bad", "does not answer", "bad"
     if model.is_current:
         return "ok", "answers", "ok"
     return "act", "not asked yet", "wait"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from gpus_app.models import Host
 from models_app import convert
@@ -15,11 +17,13 @@ from models_app.core.classes.voices import fits
 from models_app.models import Audition, Router, Row, SpeechServer, Voice
 from models_app.selectors.editing import speech_engine
 from quartermaster_site.errors import NotFound
+from quartermaster_site.jobs.models import Job
 
 PASSING_ROUTERS = ("llama-swap", "quartermaster")
 """Routers that pass any request on to one of their models. llama-server's runs no speech servers."""
 LOADED = "loaded"
 _FILES = ("wav", "spk", "rvq")
+_MOST_JOBS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,16 @@ def get_voice(host: Host, pk: int) -> Voice:
     if found is None:
         raise NotFound("There is no such voice here.")
     return found
+
+
+def jobs_at(host: Host, kinds: Collection[str]) -> list[Job]:
+    """The newest of these jobs at each server and about each voice, of the last day."""
+    since = timezone.now() - timedelta(days=1)
+    jobs = Job.objects.filter(host=host, kind__in=kinds, created_at__gt=since).defer("inputs", "log", "result")
+    newest: dict[str, Job] = {}
+    for job in jobs[:_MOST_JOBS]:
+        newest.setdefault(job.object_id, job)
+    return list(newest.values())
 
 
 def auditions_of(row: Row) -> QuerySet[Audition]:

@@ -90,10 +90,9 @@ class VoiceReceiver(Receiver):
         return {"voices": len(listed)}
 
     def failed(self, job: Job) -> None:
-        """What a server answered is shown beside it until it answers again."""
-        if job.kind != AUDITION and job.error:
-            said = job.error if job.kind == LIST else f"{job.object_label}: {job.error}"
-            note_server(_row_of(job), problem=said[:500])
+        """A server that cannot list its voices counts as away until it does."""
+        if job.kind == LIST and job.error:
+            note_server(_row_of(job), problem=job.error[:500])
 
 
 def note_server(row_id: int, **facts: Any) -> None:

@@ -20,7 +20,6 @@ from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs, require
 from quartermaster_site.errors import NotFound, Refused
 from quartermaster_site.http import Request, go_to, page, part_of
-from quartermaster_site.jobs.models import UNFINISHED, Job
 
 AT_WORK = tuple(kind for kind in voice_jobs.ACTIONS if kind != voice_jobs.AUDITION)
 
@@ -40,11 +39,13 @@ def voice_list(request: Request, slug: str) -> HttpResponse:
     host = next((host for host in shell_of(request).hosts if host.slug == slug), None) or get_host(slug)
     remember_host(request, host)
     models, voices = selectors.speech_models(host), list(selectors.voices_of(host))
+    jobs = selectors.jobs_at(host, AT_WORK)
     context = {
         "host": host,
         "servers": server_views(models, voices),
         "voices": voice_views(models, voices),
-        "at_work": list(Job.objects.filter(host=host, kind__in=AT_WORK, state__in=UNFINISHED).defer("inputs", "log")),
+        "at_work": [job for job in jobs if not job.is_finished],
+        "failed": [job for job in jobs if job.error and job.kind != voice_jobs.LIST],
         "may_operate": may(request.user, Level.OPERATE),
         "may_edit": may(request.user, Level.EDIT),
         "may_manage": may(request.user, Level.MANAGE),

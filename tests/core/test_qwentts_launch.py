@@ -9,10 +9,12 @@ from models_app.core.catalog import Header, Row
 from models_app.core.classes.qwentts import BUILDS, FIRST_FLAGS, LATER_FLAGS, has_flag
 from models_app.core.fields.groups import model_fields, offered
 from models_app.core.fields.speech import SPEECH_FIELDS
+from models_app.core.launch.program_text import program_facts
 from models_app.core.plans import plan_row
 from models_app.core.plans.engines.request import Surroundings
 from models_app.core.settings import Override, Settings
 from models_app.core.units import GIB
+from tests.speech_stand_in import USAGE
 
 NEWEST = frozenset(flag for flag in (*FIRST_FLAGS, *(life.flag for life in LATER_FLAGS)) if has_flag("a8a7716", flag))
 PATCHED = NEWEST | {"--voices-dir"}
@@ -117,3 +119,12 @@ def test_voices_from_recordings_take_memory():
     more = plan(NEWEST, wav=True).est_vram_bytes - plan(NEWEST).est_vram_bytes
     assert more / GIB == pytest.approx(0.12, abs=0.001)
     assert plan(NEWEST, wav=True).terms[-1].label == "Encoders for voices"
+
+
+def test_the_help_of_a_build_decides():
+    """From the text that the newest build prints to the fields of the form."""
+    facts = program_facts(USAGE)
+    assert (facts.kind, facts.build, facts.version) == ("tts", "a8a7716", "2026-08-07")
+    keys = {field.key for field in offered(model_fields("tts", "tts"), facts.flags) if field.flag}
+    gone = {"ttsCodecLeftDur", "ttsCodecFused", "ttsVoicesDir"}
+    assert keys == {field.key for field in SPEECH_FIELDS} - gone

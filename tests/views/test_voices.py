@@ -197,11 +197,28 @@ def test_what_a_server_answers_is_shown(direct: StandIn, talker: Row, admin: Cli
     keep(admin)
     assert Job.objects.get(kind="register_voice").state == "failed"
     shown = text_of(admin)
-    assert "did not answer" in shown
     assert "anna at qwen-talker-base: the server answers 400: voice extraction requires a base model" in shown
+    admin.post(f"{PAGE}servers/{talker.pk}/ask/")
+    shown = text_of(admin)
+    assert "voice extraction requires" in shown, "it is not over because something else went well"
     assert "not there" in shown
     direct.model_type = "base"
     admin.post(f"{PAGE}{Voice.objects.get().pk}/send/", {"model": talker.pk})
+    shown = text_of(admin)
+    assert "live" in shown
+    assert "voice extraction requires" not in shown
+
+
+def test_a_server_that_went_away(direct: StandIn, talker: Row, admin: Client) -> None:
+    keep(admin)
+    direct.fault = "text"
+    admin.post(f"{PAGE}servers/{talker.pk}/ask/")
+    shown = text_of(admin)
+    assert "does not answer" in shown
+    assert "When it was asked last: what answers there lists no voices: it is no qwentts server" in shown
+    assert "As they were listed last" in shown
+    direct.fault = ""
+    admin.post(f"{PAGE}servers/{talker.pk}/ask/")
     assert "live" in text_of(admin)
 
 
