@@ -12,7 +12,9 @@ from gpus_app.selectors import section
 from models_app import convert
 from models_app.core.discovery.roots import path_key
 from models_app.core.export.dialects import BY_SLUG
+from models_app.core.export.keys import ExportKey, Served, expanded, resolved
 from models_app.core.fields import PATCH_FIELDS
+from models_app.core.settings import ApiKey as CoreKey
 from models_app.core.settings import AppSettings, Override, SlotCache, record_from_mapping
 from models_app.core.settings_files.archive import zip_of
 from models_app.core.settings_files.files import GENERATE_FILE_NAME, FolderSpec, GenerateFile, OwnSettings
@@ -22,11 +24,14 @@ from models_app.core.state.edits import put_backends
 from models_app.core.state.globs import is_glob
 from models_app.core.state.overrides import resolve_index
 from models_app.core.state.sidecar import FILE_NAME, Sidecar, sidecar_from_mapping
-from models_app.models import Fragment, Row
+from models_app.models import ApiKey, Fragment, Row, StoredPlan
 from models_app.models import Override as StoredOverride
 from models_app.selectors.fleet import latest_candidate
 from models_app.services.drift import storable_text
+from models_app.services.key_export import secrets_of
 from quartermaster_site.access.redaction import mask, redact
+from quartermaster_site.errors import Refused
+from quartermaster_site.sealing import unseal
 
 TABLE_NAME = "overrides.csv"
 IN_GENERATE_FILE = ("groups", "encoders")
@@ -49,8 +54,10 @@ class HostFiles:
         return (*self.sidecar.overrides, *self.generate.overrides)
 
 
-def host_files(host: Host) -> HostFiles:
+def host_files(host: Host, *, with_secrets: bool = False) -> HostFiles:
     """What people set, and nothing else: what is automatic on this host is automatic wherever the files go.
+
+    The secrets of keys are unsealed only where they are asked for.
 
     Patterns stand in the generate file as people write them. A row for one file stands in the sidecar; it is complete,
     since it shadows every pattern.
@@ -72,8 +79,24 @@ def host_files(host: Host) -> HostFiles:
         slot_cache=record_from_mapping(SlotCache, values["slotCache"]) if values.get("slotCache") else None,
         overrides=tuple(row for row in rows if not is_glob(row.match)),
         app=_app(host),
+        api_keys=_keys(host, with_secrets) or None,
     )
     return HostFiles(generate, put_backends(sidecar, map(convert.core_backend, host.backends.all())))
+
+
+def _keys(host: Host, with_secrets: bool) -> tuple[CoreKey, ...]:
+    """The keys of clients. One that is limited to models of which none is served would open all, so it is left out."""
+    served = [
+        Served(profile_id, path)
+        for path, profile_id in StoredPlan.objects.filter(row__host=host).values_list("row__path", "profile_id")
+    ]
+    found = []
+    for row in ApiKey.objects.filter(hosts=host, is_service=False, revoked_at=None).exclude(sealed="").order_by("pk"):
+        limited = ExportKey(row.placeholder, row.everything, frozenset(row.files), frozenset(row.ids))
+        models = () if row.everything else tuple(sorted({*row.ids, *expanded(limited, served)}))
+        if row.everything or models:
+            found.append(CoreKey(row.name, unseal(row.sealed) if with_secrets else mask(row.prefix), models))
+    return tuple(found)
 
 
 def _settings(host: Host) -> dict[str, Any]:
@@ -117,7 +140,6 @@ def _app(host: Host) -> AppSettings | None:
 def masked(files: HostFiles) -> HostFiles:
     """The same without secrets: what looks like one in a launch text keeps its first characters."""
     sidecar = files.sidecar
-    keys = sidecar.api_keys
     own = files.generate.own
     shown = replace(own, fragments=redact(own.fragments), preset_fragments=redact(own.preset_fragments))
     return HostFiles(
@@ -127,7 +149,6 @@ def masked(files: HostFiles) -> HostFiles:
             overrides=tuple(map(_masked_row, sidecar.overrides)),
             default_variants=_each(_masked, sidecar.default_variants),
             extra_image_models=tuple(map(_masked, sidecar.extra_image_models)),
-            api_keys=_each(lambda key: replace(key, key=mask(key.key)), keys),
         ),
     )
 
@@ -151,21 +172,29 @@ def export_texts(host: Host, *, with_secrets: bool = False) -> dict[str, str]:
     The router's file is its newest text; there is none before the first planning. Nothing in the texts depends on when
     they are made.
     """
-    files = host_files(host)
+    files = host_files(host, with_secrets=with_secrets)
     shown = files if with_secrets else masked(files)
     about = [f"Settings of {host.slug}, exported by Quartermaster"]
-    if not with_secrets and shown != files:
+    if not with_secrets and (shown != files or files.sidecar.api_keys):
         about.append("Secrets in launch texts and keys are masked; an import keeps those that are set")
     revision = latest_candidate(host)
     texts: dict[str, str] = {}
     if revision is not None:
-        text = revision.text if with_secrets else storable_text(host, revision.text)
+        text = _with_secrets(revision.text) if with_secrets else storable_text(host, revision.text)
         texts[BY_SLUG[revision.dialect].file_name] = text
     return texts | {
         GENERATE_FILE_NAME: generate_text(shown.generate, about),
         FILE_NAME: sidecar_text(shown.sidecar, about),
         TABLE_NAME: overrides_table(shown.rows, _models_of(host, files.rows)),
     }
+
+
+def _with_secrets(text: str) -> str:
+    """As a host would write it; a key that is over meanwhile keeps its placeholder."""
+    try:
+        return resolved(text, secrets_of([text]))
+    except Refused:
+        return text
 
 
 def export_archive(host: Host, *, with_secrets: bool = False) -> bytes:

@@ -56,6 +56,38 @@ def create_key(*, values: KeyValues, form_token: str = "", actor: Actor) -> tupl
     return key, secret
 
 
+def import_key(*, values: KeyValues, secret: str, actor: Actor) -> ApiKey:
+    """A key that clients have already. One with the same secret that is there for other hosts serves these as well."""
+    require(actor.user, Level.MANAGE)
+    with transaction.atomic():
+        checked = _checked(values)
+        key = ApiKey.objects.filter(digest=digest_of(secret), revoked_at=None).first()
+        if key is None:
+            key, _ = _new(checked, owner=actor.user, secret=secret)
+        key.hosts.add(*checked.hosts)
+        for host in checked.hosts:
+            _require_keys(host)
+        record(actor, "access-key.import", subject=key, changes=_changes({}, _facts(key)))
+        _publish_soon(checked.hosts, actor)
+    return key
+
+
+def drop_imported_key(*, key: ApiKey, host: Host, actor: Actor) -> None:
+    """A host forgets a key that an import brought; one that no other host has goes altogether."""
+    require(actor.user, Level.MANAGE)
+    with transaction.atomic():
+        record(actor, "access-key.drop", subject=key, host_slug=host.slug)
+        key.hosts.remove(host)
+        if not key.hosts.exists():
+            key.delete()
+        _publish_soon([host], actor)
+
+
+def digest_of(secret: str) -> str:
+    """By which a secret is known where it turns up."""
+    return sha256(secret.encode()).hexdigest()
+
+
 def change_key(*, key: ApiKey, values: KeyValues, version: int, actor: Actor) -> ApiKey:
     """Name, hosts, scope, expiry and note; the secret stays. Raises Refused, EditConflict."""
     require(actor.user, Level.MANAGE)
@@ -147,12 +179,12 @@ def _require_keys(host: Host) -> None:
         ApiKey.objects.filter(pk=key.pk).update(is_service=True)
 
 
-def _new(values: KeyValues, *, owner: Any = None, form_token: str = "") -> tuple[ApiKey, str]:
-    secret = f"qm-{secrets.token_hex(24)}"
+def _new(values: KeyValues, *, owner: Any = None, form_token: str = "", secret: str = "") -> tuple[ApiKey, str]:
+    secret = secret or f"qm-{secrets.token_hex(24)}"
     key = ApiKey(
         prefix=secret[:PREFIX_CHARACTERS],
         sealed=seal(secret),
-        digest=sha256(secret.encode()).hexdigest(),
+        digest=digest_of(secret),
         owner=owner,
         form_token=form_token,
     )

@@ -143,6 +143,7 @@ def _masked(item: Item) -> Item:
 ORDER = (
     Kind.ROOT,
     Kind.BACKEND,
+    Kind.API_KEY,
     Kind.SETTING,
     Kind.FLEET_VARIANT,
     Kind.OVERRIDE,

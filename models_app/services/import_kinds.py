@@ -1,4 +1,4 @@
-"""Folders, executables, shared variants and rules of an import: what is here, taking them over and taking that back."""
+"""Folders, executables, keys, shared variants and rules of an import: what is here, taking over, taking back."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from zlib import crc32
 from gpus_app.models import Backend, Host
 from models_app.core.imports.report import Item, Kind, Target
 from models_app.core.launch.backends import kind_classes
+from models_app.models import ApiKey, Root
 from models_app.models import Override as StoredOverride
-from models_app.models import Root
+from models_app.services.api_keys import KeyValues, drop_imported_key, import_key
 from models_app.services.backends import BackendValues, add_backend, remove_backend, star_backend
 from models_app.services.editing import EDITABLE
 from models_app.services.fleet_variants import (
@@ -27,6 +28,7 @@ from models_app.services.scanning import add_root, remove_root
 from models_app.services.variants import EDITABLE_ON_VARIANT, check_variant_values
 from quartermaster_site import env
 from quartermaster_site.access.audit import Actor
+from quartermaster_site.sealing import unseal
 
 VARIANTS = "variants"
 Record = dict[str, Any]
@@ -216,7 +218,39 @@ def _undo_backend(host: Host, target: Target, before: Any, actor: Actor) -> None
         remove_backend(backend=row, actor=actor)
 
 
+def _key(host: Host, target: Target) -> ApiKey | None:
+    """By the digest of its secret, which is what `variant` holds."""
+    return ApiKey.objects.filter(hosts=host, digest=target.variant, revoked_at=None).first()
+
+
+def _key_value(host: Host, target: Target) -> Any:
+    key = _key(host, target)
+    return None if key is None else {"name": key.name}
+
+
+def _write_key(host: Host, target: Target, items: Iterable[Item], actor: Actor) -> Record | None:
+    """Names of models are served ids; a key without any opens all, as its file says."""
+    if _key(host, target) is not None:
+        return None
+    value = next(iter(items)).value
+    models = value.get("models") or []
+    values = KeyValues(value["name"], [host], everything=not models, ids=models)
+    key = import_key(values=values, secret=unseal(value["sealed"]), actor=actor)
+    return {"version": key.version, "before": None}
+
+
+def _key_version(host: Host, target: Target) -> int | None:
+    key = _key(host, target)
+    return key.version if key else None
+
+
+def _undo_key(host: Host, target: Target, before: Any, actor: Actor) -> None:
+    if key := _key(host, target):
+        drop_imported_key(key=key, host=host, actor=actor)
+
+
 TAKERS: Mapping[str, Taker] = {
+    Kind.API_KEY: Taker(_key_value, _write_key, _key_version, _undo_key),
     Kind.BACKEND: Taker(_backend_value, _write_backend, _backend_version, _undo_backend),
     Kind.ROOT: Taker(_root_value, _write_root, _root_version, _undo_root),
     Kind.FLEET_VARIANT: Taker(_fleet_value, _write_fleet_variant, _fleet_version, _undo_fleet_variant),

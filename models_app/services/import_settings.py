@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,8 +18,9 @@ from models_app.core.imports.settings_rows import KnownFile
 from models_app.core.imports.settings_source import read_files, settings_items
 from models_app.core.state.values import field_problem
 from models_app.core.state.variants import VISION
-from models_app.models import ImportBatch, Row
+from models_app.models import ApiKey, ImportBatch, Row
 from models_app.models import Override as StoredOverride
+from models_app.services.api_keys import MOST_NAME, digest_of
 from models_app.services.arguments import check_arguments
 from models_app.services.editing import EDITABLE, check_values
 from models_app.services.import_current import Stored
@@ -29,8 +31,10 @@ from models_app.services.sections import SECTION_CLEANED
 from models_app.services.variants import EDITABLE_ON_VARIANT, check_variant_values, name_problem
 from quartermaster_site.errors import Refused
 from quartermaster_site.jobs.control import ControlReporter
+from quartermaster_site.sealing import seal
 
-KEYS_NOTE = "Keys are made under API keys, where their secrets are kept; this one is not taken over."
+_USABLE_KEY = re.compile(r"[\x21-\x7e]{8,512}")
+"""A router takes neither a blank key nor one with spaces; what is shorter can be guessed."""
 
 
 def read_settings(batch: ImportBatch, data: bytes, report: ControlReporter) -> dict[str, Any]:
@@ -47,7 +51,7 @@ def read_settings(batch: ImportBatch, data: bytes, report: ControlReporter) -> d
     report.progress("Comparing", 1, 2)
     check = _Check(host, rows, found)
     stored = Stored(host, facts, rows, form_of(batch.dialect))
-    items = judged(map(check.checked, found), stored.value, _same_in(host))
+    items = judged(map(_sealed, map(check.checked, found)), stored.value, _same_in(host))
     return {"items": [item_to_json(_shown(item)) for item in items]}
 
 
@@ -68,6 +72,15 @@ def _shown(item: Item) -> Item:
     return item
 
 
+def _sealed(item: Item) -> Item:
+    """A key is known by its digest, and waits sealed until somebody decides."""
+    if item.target.kind != Kind.API_KEY:
+        return item
+    secret = str(item.value["key"])
+    value = {"name": item.target.subject, "sealed": seal(secret), "models": item.value.get("models", [])}
+    return replace(item, target=replace(item.target, variant=digest_of(secret)), value=value)
+
+
 def _same_in(host: Host) -> Callable[[Target, Any, Any], bool]:
     """Whether a file says what is set here. A setting is the same where storing it would change nothing."""
 
@@ -77,6 +90,8 @@ def _same_in(host: Host) -> Callable[[Target, Any, Any], bool]:
             return SECTION_CLEANED[target.subject]({**held, target.field: given}) == dict(held)
         if target.kind == Kind.BACKEND:
             return bool(given["kind"] == ours["kind"])
+        if target.kind == Kind.API_KEY:
+            return True
         return equal_values(target, given, ours)
 
     return same
@@ -121,7 +136,17 @@ class _Check:
             case Kind.BACKEND if not is_absolute(target.subject, self.host.os_family):
                 return "Only the whole path of an executable can be registered."
             case Kind.API_KEY:
-                return KEYS_NOTE
+                return self._key_problem(target.subject, str(value.get("key", "")))
+        return ""
+
+    def _key_problem(self, name: str, secret: str) -> str:
+        if not _USABLE_KEY.fullmatch(secret):
+            return "Not a usable key: 8 to 512 characters without blanks."
+        if not 1 <= len(name) <= MOST_NAME or not name.isprintable():
+            return f"A key needs a name of 1 to {MOST_NAME} characters."
+        others = ApiKey.objects.filter(hosts=self.host, name__iexact=name, revoked_at=None)
+        if others.exclude(digest=digest_of(secret)).exists():
+            return "Another key of this host has this name: rename one of them."
         return ""
 
     def _field_problem(self, catalogue: Mapping[str, Any], key: str, value: Any) -> str:

@@ -11,7 +11,7 @@ from gpus_app.models import Backend, HostSetting
 from gpus_app.selectors import get_host
 from models_app.core.imports.report import Status
 from models_app.core.imports.settings_source import joined
-from models_app.models import Change, ImportBatch, Override, Root, Row, Variant
+from models_app.models import ApiKey, Change, ImportBatch, Override, Root, Row, Variant
 from models_app.selectors.host_files import export_archive, export_texts
 from models_app.services import save_override
 from models_app.services.import_applying import Choice, items_of_batch, start_apply
@@ -126,7 +126,9 @@ REFUSED = {
     "settings: {groups: [{name: a, listen: nowhere}]}": "host:port",
     "settings: {modelsRoot: models}": "whole path",
     "settings: {app: {watchModelsIntervalSec: 3}}": "Between 10",
-    "settings: {apiKeys: [{name: a, key: qm-1}]}": "API keys",
+    "settings: {apiKeys: [{name: a, key: short}]}": "8 to 512",
+    "settings: {apiKeys: [{name: a, key: with a blank}]}": "8 to 512",
+    "settings: {apiKeys: [{name: '', key: long-enough-key}]}": "needs a name",
     "settings: {serverExe: bin/llama-server}": "whole path",
     "settings: {defaultVariants: [{name: 'a b'}]}": "1 to 40 letters",
     'settings: {encoders: {t5: "a\\nb"}}': "usable path",
@@ -195,6 +197,39 @@ def test_nothing_is_undone_after_somebody_changed_it(scanned, host, read, take, 
     with pytest.raises(Refused, match="Changed since"):
         do(undo_import, batch=batch, actor=actor)
     assert HostSetting.objects.get(section="variants").values == {"defaultVariants": [{"name": "game"}]}
+
+
+@pytest.fixture
+def own_data_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("QM_DATA_DIR", str(tmp_path / "data"))
+
+
+SECRET, OTHER = "qm-0123456789abcdef", "client-key-of-old"
+KEYS = f"settings: {{apiKeys: [{{name: all, key: {SECRET}}}, {{name: one, key: {OTHER}, models: [beta-2b-q4_0]}}]}}\n"
+
+
+def test_keys_come_sealed_and_go_again(own_data_folder, scanned, host, read, take, actor, do):  # noqa: F811
+    batch = read(KEYS)
+    assert SECRET not in str(batch.report)
+    take(batch)
+    kept = {key.name: (key.everything, key.ids) for key in ApiKey.objects.filter(is_service=False)}
+    assert kept == {"all": (True, []), "one": (False, ["beta-2b-q4_0"])}
+    assert SECRET not in str(ImportBatch.objects.get().report)
+    assert found(read(KEYS), Status.NEW) == []
+    with_secrets, masked = (export_texts(get_host("local"), with_secrets=asked) for asked in (True, False))
+    assert SECRET in with_secrets[SIDECAR]
+    assert SECRET in with_secrets["config.yaml"]
+    assert SECRET not in "".join(masked.values())
+    assert found(read(sidecar=with_secrets[SIDECAR]), Status.NEW) == []
+    assert len(found(read(sidecar=masked[SIDECAR]), Status.LOST)) == 2
+    do(undo_import, batch=batch, actor=actor)
+    assert not ApiKey.objects.filter(is_service=False).exists()
+
+
+def test_a_name_that_another_key_has_is_told(own_data_folder, scanned, host, read, take, actor):
+    take(read(KEYS))
+    ((_, note),) = found(read("settings: {apiKeys: [{name: ALL, key: another-secret}]}\n"), Status.LOST)
+    assert "Another key of this host has this name" in note
 
 
 def test_an_exported_archive_is_both_files(settled, actor, do):  # noqa: F811
