@@ -67,6 +67,12 @@ class DeviceForm(forms.Form):
             self.add_error(key if key in self.fields else None, text)
 
 
+def default_data(version: int) -> dict[str, str]:
+    """What a form posts that sets nothing."""
+    switches = {key: "on" for key, field in CATALOGUE.items() if field.kind == SWITCH and field.default}
+    return {**switches, "version": str(version)}
+
+
 def initial_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """Stored values under the names of the form."""
     switches = {key: values.get(key, field.default) for key, field in CATALOGUE.items() if field.kind == SWITCH}

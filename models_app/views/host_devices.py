@@ -11,7 +11,7 @@ from gpus_app import device_settings
 from gpus_app.models import Host
 from gpus_app.selectors import device_settings_of, get_host
 from gpus_app.services import save_device_settings
-from models_app.device_form import DeviceForm
+from models_app.device_form import DeviceForm, default_data
 from models_app.pages.devices_page import device_conflict, device_originals, device_setting_rows
 from models_app.pages.host_page import device_bar, device_rows
 from models_app.pages.memory_page import Conflict
@@ -29,7 +29,9 @@ def host_devices(request: Request, slug: str) -> HttpResponse:
     host = get_host(slug)
     if request.method == "POST":
         require(request.user, Level.EDIT)
-    form = DeviceForm(request.POST or None, stored=device_settings_of(host), devices=list(host.devices.all()))
+    stored = device_settings_of(host)
+    emptied = default_data(stored.version) if request.GET.get("defaults") else None
+    form = DeviceForm(request.POST or emptied, stored=stored, devices=list(host.devices.all()))
     conflict, impact, status = None, None, 200
     if request.method == "POST" and request.POST.get("intent") == "impact":
         impact = tried_section(host, device_settings.SECTION, device_settings.cleaned, form)
@@ -50,6 +52,7 @@ def host_devices(request: Request, slug: str) -> HttpResponse:
         "originals": device_originals(stored),
         "conflict": conflict,
         "impact": impact,
+        "emptied": bool(emptied) and request.method != "POST",
         "devices": device_rows(host),
         "bar": device_bar(host),
     }

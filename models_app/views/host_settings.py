@@ -68,7 +68,9 @@ def host_memory(request: Request, slug: str) -> HttpResponse:
     host = get_host(slug)
     if request.method == "POST":
         require(request.user, Level.EDIT)
-    form = MemoryForm(request.POST or None, memory=memory_settings(host))
+    memory = memory_settings(host)
+    emptied = {"version": str(memory.version)} if request.GET.get("defaults") else None
+    form = MemoryForm(request.POST or emptied, memory=memory)
     conflict, impact, status = None, None, 200
     if request.method == "POST" and request.POST.get("intent") == "impact":
         impact = tried_section(host, memory_section.SECTION, memory_section.cleaned, form)
@@ -88,6 +90,7 @@ def host_memory(request: Request, slug: str) -> HttpResponse:
         "originals": originals(memory),
         "conflict": conflict,
         "impact": impact,
+        "emptied": bool(emptied) and request.method != "POST",
     }
     return page(request, "hosts/host_memory.html", context, fragments=["memory-form"], status=status)
 

@@ -97,6 +97,22 @@ def test_restoring_defaults_empties_the_form_first(post: Any) -> None:
     assert _stored("advanced") == {"threads": 3, "visionCtx": 4096}
 
 
+def test_memory_and_devices_go_back_to_their_defaults(editor: Client, post: Any) -> None:
+    post("gpu", version="0", minGpuVramGB="5", sharedMemory="off")
+    assert _stored("gpu")["multiGpu"] is False, "an unticked box"
+    for name in ("memory", "gpu"):
+        before = _stored(name)
+        html = editor.get(f"/hosts/local/settings/{name}/?defaults=1").content.decode()
+        assert "Nothing is applied yet" in html
+        assert _stored(name) == before
+        fields = dict(re.findall(r'<input type="text" name="(\w+)"[^>]*value="([^"]+)"', html))
+        version = re.findall(r'name="version" value="(\d+)"', html)[0]
+        ticked = dict.fromkeys(re.findall(r'<input type="checkbox" name="(\w+)"[^>]*checked', html), "on")
+        assert fields == {}
+        assert post(name, version=version, **ticked).status_code == 302
+        assert _stored(name) in ({}, {"multiGpu": True}), name
+
+
 def test_two_people_see_three_columns(as_role: Any, post: Any) -> None:
     post("advanced", version="0", threads="3")
     post("advanced", version="1", threads="4")
