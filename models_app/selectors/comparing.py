@@ -26,6 +26,8 @@ class Comparison:
     before: Revision | None
     after: Revision
     difference: Difference
+    outline: Outline
+    """Of `after`."""
     effect: Effect
     causes: Causes
     changes: Sequence[Change]
@@ -61,6 +63,7 @@ def compare_revisions(before: Revision | None, after: Revision) -> Comparison:
         before=before,
         after=after,
         difference=difference,
+        outline=new,
         effect=effect_of(after.dialect, old, new, difference),
         causes=causes_between(*inputs),
         changes=changes,

@@ -59,6 +59,7 @@ def compare_with_disk(drifted: Drifted, ours: str) -> Comparison | None:
         before=live,
         after=Revision(host=live.host, dialect=live.dialect, text=drifted.found_text, summary=live.summary),
         difference=difference,
+        outline=after,
         effect=effect_of(live.dialect, before, after, difference),
         causes=Causes(),
         changes=[],

@@ -23,7 +23,7 @@ from models_app.core.export.host_rules import (
 )
 from models_app.core.export.revisions.outline import Outline
 from models_app.drift_rows import WORDS
-from models_app.models import Component, Finding, FolderWatch, Revision, Root, Row
+from models_app.models import Component, Finding, Revision, Root, Row
 from models_app.selectors.comparing import Comparison, outline_of_revision, unread_roots, watch_of
 
 UNKNOWN_FLAG = "flag-unknown"
@@ -36,11 +36,12 @@ def host_findings(
 
     `untouched` are changed models for whose change no reason is known.
     """
-    outline = outline_of_revision(revision)
+    outline = comparison.outline if comparison else outline_of_revision(revision)
+    folders = _folders(host)
     found = chain(
-        target_findings(target_facts(host)),
+        target_findings(target_facts(host, [path for path, *_ in folders])),
         file_findings(files_of(outline, windows=host.os_family == "windows"), gone_files(host)),
-        stale_findings(_age_minutes(host)),
+        stale_findings(_age_minutes(folders)),
         _refused_flags(host, outline),
         note_findings(revision.text),
         _of_version(comparison, untouched),
@@ -54,18 +55,15 @@ def blocking_findings(host: Host, revision: Revision) -> list[CheckFinding]:
     return [item for item in host_findings(host, revision) if item.severity == BLOCK]
 
 
-def target_facts(host: Host) -> TargetFacts:
+def target_facts(host: Host, roots: Sequence[str]) -> TargetFacts:
     """The target of a host and what lies around it. The same machine is where the same worker answers."""
     watch = watch_of(host)
-    others = [
-        other
-        for other in Host.objects.exclude(pk=host.pk).exclude(publish_path="")
-        if host.worker_id and other.worker_id == host.worker_id
-    ]
+    neighbours = Host.objects.filter(worker_id=host.worker_id).exclude(pk=host.pk).exclude(publish_path="")
+    others = list(neighbours) if host.worker_id else []
     hands_out = [other.name for other in others if other.publish_dialect != Dialect.LLAMA_SERVER]
     return TargetFacts(
         path=host.publish_path,
-        roots=list(Root.objects.filter(host=host).values_list("path", flat=True)),
+        roots=roots,
         same_path=[other.name for other in others if other.publish_path == host.publish_path],
         same_ports=hands_out if host.publish_dialect != Dialect.LLAMA_SERVER else (),
         is_foreign=bool(watch.sha256) and not watch.has_header and not host.written_sha256,
@@ -77,7 +75,7 @@ def gone_files(host: Host) -> set[str]:
     """Paths that were there and that the last complete scan did not find."""
     rows = Row.objects.filter(host=host, state=Row.State.MISSING).values_list("path", flat=True)
     parts = Component.objects.filter(host=host, away_since__isnull=False).values_list("path", flat=True)
-    return {*rows, *parts}
+    return set(rows.order_by().union(parts.order_by()))
 
 
 def files_to_check(host: Host, revision: Revision) -> list[str]:
@@ -87,10 +85,13 @@ def files_to_check(host: Host, revision: Revision) -> list[str]:
     return sorted(path for path in files if not path.startswith(tuple(away)))
 
 
-def _age_minutes(host: Host) -> int | None:
-    looks = [FolderWatch.objects.filter(host=host).values_list("looked_at", flat=True).first()]
-    looks += list(Root.objects.filter(host=host).values_list("last_scan_at", flat=True))
-    times: list[datetime] = [moment for moment in looks if moment is not None]
+def _folders(host: Host) -> list[tuple[str, datetime | None, datetime | None]]:
+    """(path, last scan, last look) of each folder of a host."""
+    return list(Root.objects.filter(host=host).values_list("path", "last_scan_at", "host__folder_watch__looked_at"))
+
+
+def _age_minutes(folders: Sequence[tuple[str, datetime | None, datetime | None]]) -> int | None:
+    times = [moment for _, *moments in folders for moment in moments if moment is not None]
     return int((timezone.now() - max(times)).total_seconds() // 60) if times else None
 
 

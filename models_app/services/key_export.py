@@ -19,7 +19,7 @@ Companions = Sequence[Mapping[str, str]]
 def export_keys(host: Host) -> list[ExportKey]:
     """The keys that a text of this host holds now: that of its worker first, where keys are required."""
     now = timezone.now()
-    rows = ApiKey.objects.filter(hosts=host).order_by("-is_service", "pk")
+    rows = ApiKey.objects.filter(hosts=host).exclude(sealed="").order_by("-is_service", "pk")
     required = keys_required(host)
     return [
         ExportKey(row.placeholder, row.everything, frozenset(row.files), frozenset(row.ids))
