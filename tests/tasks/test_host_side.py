@@ -37,7 +37,10 @@ TASKS = [
     "models_app.host_tasks.test_launch",
     "models_app.host_tasks.verify_memory",
     "models_app.host_tasks.write_config",
+    "models_app.import_file.fetch_file",
     "models_app.program_search.find_programs",
+    "models_app.speech.ask_speech_server",
+    "models_app.target_look.look_at_file",
     "models_app.target_look.look_at_target",
     "quartermaster_site.jobs.host_tasks.leave_cancel_mark",
 ]
