@@ -6,75 +6,20 @@ import json
 import shutil
 
 import pytest
-import yaml
 
 from gpus_app.models import Host
 from gpus_app.selectors import get_host
 from gpus_app.services import request_plan
 from models_app.core.export.schema import FOLDER, is_valid
-from models_app.core.imports.meaning import differences, meaning_of
+from models_app.core.imports.meaning import differences
 from models_app.core.imports.report import Status
 from models_app.models import Change, Fragment, ImportBatch, Override, Revision, Row, Variant
 from models_app.services import save_override
-from models_app.services.import_applying import Choice, items_of_batch, start_apply
+from models_app.services.import_applying import items_of_batch
 from models_app.services.import_undoing import undo_import
-from models_app.services.importing import start_import
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
-
-SECTIONS = frozenset({"models", "top", "backends"})
-
-
-@pytest.fixture
-def read(host, actor, django_capture_on_commit_callbacks):
-    """Bring in a text or a config; the batch as it was read."""
-
-    def run(config, dialect="llama-swap", name="config.yaml", by=actor):
-        text = config if isinstance(config, str) else yaml.safe_dump(config, sort_keys=False)
-        with django_capture_on_commit_callbacks(execute=True):
-            batch = start_import(host=host, name=name, data=text.encode(), dialect=dialect, actor=by)
-        return ImportBatch.objects.select_related("host").get(pk=batch.pk)
-
-    return run
-
-
-@pytest.fixture
-def apply(actor, django_capture_on_commit_callbacks):
-    """Take over everything that is new, exactly as written; `items` are boxes ticked beside."""
-
-    def run(batch, way="exact", items=(), by=actor, sections=SECTIONS, ways=None):
-        ways = ways or {name: way if found["way"] == "exact" else found["way"] for name, found in models(batch).items()}
-        numbers = {number for number, item in enumerate(items_of_batch(batch)) if item.section in ("top", "backends")}
-        choice = Choice(frozenset(sections), ways, frozenset(numbers | set(items)))
-        with django_capture_on_commit_callbacks(execute=True):
-            start_apply(batch=batch, choice=choice, actor=by)
-        batch.refresh_from_db()
-        return batch
-
-    return run
-
-
-def models(batch):
-    return batch.report["models"]
-
-
-def items(batch, status=None, kind=None):
-    return [
-        item
-        for item in items_of_batch(batch)
-        if (status is None or item.status == status) and (kind is None or item.target.kind == kind)
-    ]
-
-
-def written(host, dialect="llama-swap"):
-    """What the newest text of the host means."""
-    revision = Revision.objects.filter(host=host).order_by("-number").first()
-    assert revision.state == "validated", revision.findings
-    return meaning_of(revision.text.encode(), dialect)
-
-
-def meaning(config, dialect="llama-swap"):
-    return meaning_of(yaml.safe_dump(config, sort_keys=False).encode(), dialect)
+from tests.models.import_cases import items, meaning, models, written
 
 
 @pytest.fixture
@@ -125,16 +70,16 @@ def hand_written(paths):
 
 
 def test_forty_hand_written_models_change_nothing(
-    host, shelf_of_40, read, apply, actor, django_capture_on_commit_callbacks
+    host, shelf_of_40, bring_in, take_over, actor, django_capture_on_commit_callbacks
 ):
     """Import, see that nothing would change, edit one model, review, publish."""
     config = hand_written(shelf_of_40)
-    batch = read(config)
+    batch = bring_in(config)
     assert batch.state == "read", batch.problem
     assert {found["way"] for found in models(batch).values()} == {"exact"}
     for found in models(batch).values():
         assert found["after"]["exact"] == found["before"]
-    batch = apply(batch)
+    batch = take_over(batch)
     assert batch.state == "applied", batch.problem
     assert differences(meaning(config), written(host)) == []
 
@@ -144,9 +89,9 @@ def test_forty_hand_written_models_change_nothing(
     assert differences(meaning(config), written(host)) == [("models.hand-1.ttl", 0, 33)]
 
 
-def test_undo_brings_everything_back(host, shelf_of_40, read, apply, actor, django_capture_on_commit_callbacks):
+def test_undo_brings_everything_back(host, shelf_of_40, bring_in, take_over, actor, django_capture_on_commit_callbacks):
     before = Revision.objects.order_by("-number").first().body_sha256
-    batch = apply(read(hand_written(shelf_of_40)))
+    batch = take_over(bring_in(hand_written(shelf_of_40)))
     with django_capture_on_commit_callbacks(execute=True):
         undo_import(batch=batch, actor=actor)
     assert Revision.objects.order_by("-number").first().body_sha256 == before
@@ -294,15 +239,15 @@ def test_the_configs_of_these_tests_use_every_key_of_the_schema(tmp_path):
 
 
 @pytest.mark.parametrize("grouping", WAYS_TO_GROUP)
-def test_every_key_is_imported_without_loss(grouping, folder, scanned, host, read, apply):
+def test_every_key_is_imported_without_loss(grouping, folder, scanned, host, bring_in, take_over):
     """What comes out means the same to the router as what went in."""
     config = every_key(folder, grouping)
     (folder / "alpha-1b-Q8_0.gguf").unlink()
     Row.objects.filter(path__endswith="Q8_0.gguf").delete()
-    batch = read(config)
+    batch = bring_in(config)
     assert [found["way"] for found in models(batch).values()] == ["exact", "exact", "exact", "raw"]
     assert items(batch, Status.LOST) == []
-    batch = apply(batch)
+    batch = take_over(batch)
     assert batch.state == "applied", batch.problem
     assert differences(meaning(config), written(host)) == []
     variant = Variant.objects.get()
@@ -310,22 +255,22 @@ def test_every_key_is_imported_without_loss(grouping, folder, scanned, host, rea
 
 
 @pytest.mark.parametrize("grouping", ["groups", "routed matrix"])
-def test_the_same_file_again_says_nothing_new(grouping, folder, scanned, host, read, apply):
+def test_the_same_file_again_says_nothing_new(grouping, folder, scanned, host, bring_in, take_over):
     config = every_key(folder, grouping)
-    apply(read(config))
-    again = read(config)
+    take_over(bring_in(config))
+    again = bring_in(config)
     assert {found["way"] for found in models(again).values()} == {"same"}
     assert {item.status for item in items_of_batch(again) if item.section != "elsewhere"} == {Status.SAME}
 
 
 @pytest.mark.parametrize("dialect", ["llama-swap", "quartermaster", "llama-server"])
-def test_our_own_export_changes_nothing(dialect, scanned, host, read, django_capture_on_commit_callbacks):
+def test_our_own_export_changes_nothing(dialect, scanned, host, bring_in, django_capture_on_commit_callbacks):
     Host.objects.filter(pk=host.pk).update(publish_dialect=dialect)
     with django_capture_on_commit_callbacks(execute=True):
         request_plan(host=get_host(host.slug), actor=Actor())
     revision = Revision.objects.order_by("-number").first()
     assert revision.dialect == dialect
-    batch = read(revision.text, dialect=dialect)
+    batch = bring_in(revision.text, dialect=dialect)
     assert batch.state == "read", batch.problem
     assert {found["way"] for found in models(batch).values()} == {"same"}
     ours = [item for item in items_of_batch(batch) if item.status not in (Status.SAME, Status.LOST)]

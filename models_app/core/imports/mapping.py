@@ -207,6 +207,8 @@ def _entry_items(one: Taken, here: Here) -> Iterator[Item]:
         return
     if one.way == SAME:
         yield _item(entry, "cmd", Target(Kind.OVERRIDE, model.path), True).noted("The command is the one planned here.")
+        if entry.id == model.served_id:
+            yield from _identity_items(one)
     else:
         yield from _command_items(one, here)
         yield from _identity_items(one)
