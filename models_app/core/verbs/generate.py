@@ -132,7 +132,6 @@ def _same_file(one: str, other: str) -> bool:
 
 
 def _generate(options: argparse.Namespace, environment: Environment, inputs: Inputs) -> Generated:
-    from models_app.core.catalog import Header
     from models_app.core.discovery.roots import path_key
     from models_app.core.export.llama_swap import Options
     from models_app.core.generate import generate
@@ -142,11 +141,7 @@ def _generate(options: argparse.Namespace, environment: Environment, inputs: Inp
 
     found = scan(inputs.folders, environment, use_cache=not options.no_cache)
     settings = inputs.settings
-
-    def header_of(path: str) -> Header | None:
-        header = found.headers.get(path)
-        return header if isinstance(header, Header) else None
-
+    header_of = found.header_of
     around = _surroundings(found, environment, settings, header_of)
     rules = rules_for(environment.platform)
     planner = partial(plan_row, settings=settings, headers=header_of, surroundings=around, word_rules=rules)

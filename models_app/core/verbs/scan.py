@@ -31,6 +31,11 @@ class Scanned:
     components: tuple[PoolEntry, ...] = ()
     """Files that serve other models; looked for only where some model could use them."""
 
+    def header_of(self, path: str) -> Header | None:
+        """None where there is none, or it could not be read."""
+        header = self.headers.get(path)
+        return header if isinstance(header, Header) else None
+
 
 def scan(folders: Sequence[str], environment: Environment, *, use_cache: bool) -> Scanned:
     """All rows of some folders. Raises `ExportError` for a folder that cannot be read: its models would be dropped."""
