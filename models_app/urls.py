@@ -17,6 +17,7 @@ from models_app.views import (
     fleet_variants,
     host_checks,
     host_devices,
+    host_groups,
     host_history,
     host_section,
     host_settings,
@@ -99,6 +100,7 @@ pages = [
     path("hosts/<slug:slug>/settings/gpu/", host_devices.host_devices, name="host-gpu"),
     path("hosts/<slug:slug>/settings/checks/", host_checks.host_checks, name="host-checks"),
     path("hosts/<slug:slug>/folders/browse/", browse.host_browse, name="host-browse"),
+    path("hosts/<slug:slug>/settings/groups/", host_groups.host_groups, name="host-groups"),
     *(
         path(f"hosts/<slug:slug>/settings/{name}/", host_section.host_section, {"name": name}, name=f"host-{name}")
         for name in FORM_SECTIONS

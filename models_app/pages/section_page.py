@@ -31,7 +31,7 @@ def section_tabs(host: Host, current: str) -> list[SectionTab]:
     tabs = [SectionTab(title, reverse(name, args=[host.slug]), False) for title, name in _ELSEWHERE]
     return tabs + [
         SectionTab(FLEET_SECTIONS[name].title, reverse(f"models:host-{name}", args=[host.slug]), name == current)
-        for name in FORM_SECTIONS
+        for name in (*FORM_SECTIONS, "groups")
     ]
 
 

@@ -24,6 +24,7 @@ PAGES = (
     "/hosts/atlas/settings/gpu/",
     "/hosts/atlas/settings/kv/",
     "/hosts/atlas/settings/advanced/",
+    "/hosts/atlas/settings/groups/",
     "/hosts/atlas/rules/",
     "/hosts/atlas/history/",
     "/hosts/atlas/fits/",

@@ -76,7 +76,7 @@ def test_refusals_name_field_range_and_way_out(key, text, words):
 @pytest.mark.parametrize(("device", "refused"), [("", True), ("cpu", False)])
 def test_a_model_on_the_gpu_cannot_be_in_the_cpu_group(device, refused):
     reading = read([FIELDS["device"], FIELDS["swapGroup"]], {"device": device, "swapGroup": "cpu"}, Limits())
-    assert ("Set its device to CPU first" in reading.errors.get("swapGroup", "")) is refused
+    assert ("Set Device to CPU first" in reading.errors.get("swapGroup", "")) is refused
 
 
 def test_rope_scaling_lifts_the_ceiling_eightfold():

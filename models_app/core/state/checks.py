@@ -56,7 +56,7 @@ def joint_problems(values: Mapping[str, Any], limits: Limits) -> dict[str, str]:
         problems["ttsCodecFused"] = "Fused codec: it serves one request at a time; switch it off, or leave that at 1."
     if values.get("swapGroup") == "cpu" and values.get("device", "cpu") != "cpu":
         # It would hold VRAM that the pool of the cpu group does not count.
-        problems["swapGroup"] = "Swap group: a model on the GPU cannot be in the CPU group. Set its device to CPU first."
+        problems["swapGroup"] = "Swap group: a model on the GPU cannot be in the CPU group. Set Device to CPU first."
     if problem := split_problem(values.get("tensorSplit") or "", limits.device_count):
         problems["tensorSplit"] = problem
     if problem := pairs_problem(values.get("overrideTensor") or ""):
