@@ -44,10 +44,7 @@ def read_settings(batch: ImportBatch, data: bytes, report: ControlReporter) -> d
     host, facts = batch.host, host_facts(batch.host)
     rows = {row.path: row for row in Row.objects.filter(host=host).select_related("host")}
 
-    def same_path(match: str, path: str) -> bool:
-        return path_key(match, host.os_family) == path_key(path, host.os_family)
-
-    found = settings_items(files, _known(host, facts, rows.values()), same_path)
+    found = settings_items(files, _known(host, facts, rows.values()), lambda path: path_key(path, host.os_family))
     report.progress("Comparing", 1, 2)
     check = _Check(host, rows, found)
     stored = Stored(host, facts, rows, form_of(batch.dialect))

@@ -21,7 +21,7 @@ def items_of(file="", sidecar="", models=MODELS):
     files = Files(
         read_generate_file(file.encode()) if file else None, read_sidecar(sidecar.encode()) if sidecar else None
     )
-    return settings_items(files, models, lambda match, path: match == path)
+    return settings_items(files, models, str)
 
 
 def shown(items):
@@ -125,6 +125,12 @@ def test_what_a_rule_sets_here_is_automatic_where_the_row_stands_alone():
     models = (KnownFile("/m/beta-Q8_0.gguf", "Q8_0", {"unlisted": True, "temp": 0.5, "ctx": 9}),)
     items = items_of("overrides: [{match: /m/beta-Q8_0.gguf, ctx: 1}]", models=models)
     assert [(item.target.field, item.value) for item in items] == [("ctx", 1), ("unlisted", False), ("temp", None)]
+
+
+def test_more_rows_than_anybody_writes_are_refused():
+    for row, count in (("match: '*a'", 1001), ("match: /a", 20_001)):
+        with pytest.raises(LoadError, match="overrides; at most 20,000"):
+            items_of("overrides:\n" + f"- {row}\n" * count)
 
 
 def test_lists_have_a_place_each():

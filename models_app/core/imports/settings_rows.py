@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from models_app.core.export.load import LoadError
 from models_app.core.fields import OVERRIDE_FIELDS
 from models_app.core.imports.report import Item, Kind, Needs, Target
 from models_app.core.imports.settings_said import (
@@ -26,12 +27,16 @@ from models_app.core.settings import Override, Variant, record_to_mapping
 from models_app.core.settings_files.files import ReadFile
 from models_app.core.settings_files.reading import Remark
 from models_app.core.state.globs import glob_match, is_glob
-from models_app.core.state.overrides import covers, normalise_none, takes_quant
+from models_app.core.state.overrides import normalise_none, takes_quant
 
 MODELS, RULES = "overrides", "rules"
 """Headings of the report."""
 
-SamePath = Callable[[str, str], bool]
+PathKey = Callable[[str], str]
+"""Equal keys are paths of one file, by the rules of the host's system."""
+MOST_ROWS = 20_000
+MOST_PATTERNS = 1000
+"""More than a host can have; each is tried on every row for one file."""
 _ABSENT = {item.key: item.absent for item in OVERRIDE_FIELDS}
 
 
@@ -53,20 +58,66 @@ class _Row:
     errors: tuple[Remark, ...] = ()
 
 
-def row_items(files: Files, models: Sequence[KnownFile], same_path: SamePath) -> Iterator[Item]:
-    """The items of all rows: those for one file first, since a rule that came before would be copied into them."""
+def row_items(files: Files, models: Sequence[KnownFile], key: PathKey) -> Iterator[Item]:
+    """The items of all rows: those for one file first, since a rule that came before would be copied into them.
+
+    Raises `LoadError` for more rows than anybody writes.
+    """
     rows = _in_order(files)
-    sound = [row for row in rows if not row.errors]
     for row in rows:
         for error in row.errors:
             said = Said(f"{row.said.source}", error.line, None)
             yield lost(said, MODELS, f"{error.where}: {error.text}. The row is not taken.")
-    for place, row in enumerate(sound):
+    order = _Order([row for row in rows if not row.errors], key)
+    known = _Models(models, key)
+    for place, row in enumerate(order.rows):
         if not is_glob(row.override.match):
-            yield from _of_one_file(row, sound[:place], models, same_path)
-    for place, row in enumerate(sound):
-        if is_glob(row.override.match):
-            yield from _of_a_pattern(row, sound[:place])
+            yield from _of_one_file(row, place, order, known)
+    for place in order.patterns:
+        yield from _of_a_pattern(order.rows[place], [order.rows[other] for other in order.patterns if other < place])
+
+
+class _Order:
+    """Rows in the order of resolution, found by the path that they name."""
+
+    def __init__(self, rows: Sequence[_Row], key: PathKey) -> None:
+        self.rows, self.key = rows, key
+        self.patterns = [place for place, row in enumerate(rows) if is_glob(row.override.match)]
+        if len(rows) > MOST_ROWS or len(self.patterns) > MOST_PATTERNS:
+            limits = f"at most {MOST_ROWS:,} overrides, {MOST_PATTERNS:,} of them with a pattern"
+            raise LoadError(f"the files have {len(rows):,} overrides; {limits}")
+        self.exact: dict[str, list[int]] = {}
+        for place, row in enumerate(rows):
+            if not is_glob(row.override.match):
+                self.exact.setdefault(key(row.override.match), []).append(place)
+
+    def winner(self, model: KnownFile, before: int) -> _Row | None:
+        """The first row in front of a place that counts for a model."""
+        named = self.exact.get(self.key(model.path), ())
+        patterns = (place for place in self.patterns if glob_match(self.rows[place].override.match, model.path))
+        places = sorted(place for place in (*named, *patterns) if place < before)
+        found = (self.rows[place] for place in places)
+        return next((row for row in found if takes_quant(row.override, model.quant)), None)
+
+
+class _Models:
+    """The models of a host by path: as its system compares paths, and by letters alone."""
+
+    def __init__(self, models: Iterable[KnownFile], key: PathKey) -> None:
+        self.key = key
+        self.exact: dict[str, list[KnownFile]] = {}
+        self.folded: dict[str, list[KnownFile]] = {}
+        for model in models:
+            self.exact.setdefault(key(model.path), []).append(model)
+            self.folded.setdefault(_folded(model.path), []).append(model)
+
+    def of(self, match: str) -> list[KnownFile]:
+        """The file of that path; where there is none, those that differ in capitals or slashes alone."""
+        return self.exact.get(self.key(match)) or self.folded.get(_folded(match), [])
+
+
+def _folded(path: str) -> str:
+    return path.strip().lower().replace("\\", "/")
 
 
 def _in_order(files: Files) -> list[_Row]:
@@ -89,31 +140,21 @@ def _fields(row: Override) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key not in ("match", "quant", "variants")}
 
 
-def _of_one_file(
-    row: _Row, earlier: Sequence[_Row], models: Sequence[KnownFile], same_path: SamePath
-) -> Iterator[Item]:
-    found = _models_of(row.override.match, models, same_path)
+def _of_one_file(row: _Row, place: int, order: _Order, models: _Models) -> Iterator[Item]:
+    match, quant = row.override.match, row.override.quant
+    found = models.of(match)
     if not found:
-        yield lost(
-            row.said, MODELS, f"No model here has the path {row.override.match}: scan its folder, then try again."
-        )
+        yield lost(row.said, MODELS, f"No model here has the path {match}: scan its folder, then try again.")
     for model in found:
-        first = next((other for other in earlier if covers(other.override, model.path, model.quant, same_path)), None)
+        first = order.winner(model, place)
         if not takes_quant(row.override, model.quant):
-            yield lost(row.said, MODELS, f"It is for {row.override.quant}, and the file is {model.quant or 'none'}.")
+            yield lost(row.said, MODELS, f"It is for {quant}, and the file is {model.quant or 'none'}.")
         elif first is not None:
             yield lost(
                 row.said, MODELS, f"{first.said.source} in line {first.said.line:,} counts for this model instead."
             )
         else:
             yield from _own_settings(row, model)
-
-
-def _models_of(match: str, models: Iterable[KnownFile], same_path: SamePath) -> list[KnownFile]:
-    """The file of that path; where there is none, those that differ in capitals or slashes alone."""
-    known = list(models)
-    exact = [model for model in known if same_path(match, model.path)]
-    return exact or [model for model in known if glob_match(match, model.path)]
 
 
 def _own_settings(row: _Row, model: KnownFile) -> Iterator[Item]:
@@ -160,4 +201,4 @@ def _of_a_pattern(row: _Row, earlier: Sequence[_Row]) -> Iterator[Item]:
 
 
 def _identity(row: _Row) -> tuple[str, str]:
-    return row.override.match.strip().lower().replace("\\", "/"), row.override.quant.strip().lower()
+    return _folded(row.override.match), row.override.quant.strip().lower()

@@ -14,7 +14,7 @@ from models_app.core.export.load import MAX_BYTES, decode
 from models_app.core.fields import PATCH_FIELDS, SETTINGS_FIELDS, Field
 from models_app.core.imports.report import Item, Kind, Target
 from models_app.core.imports.settings_lists import list_items
-from models_app.core.imports.settings_rows import KnownFile, SamePath, row_items
+from models_app.core.imports.settings_rows import KnownFile, PathKey, row_items
 from models_app.core.imports.settings_said import Files, Said, lost
 from models_app.core.settings.codec import shape
 from models_app.core.settings_files.archive import texts_of_zip
@@ -70,14 +70,14 @@ def section_of_key(key: str) -> str:
     return _SECTIONS.get(key) or next((field.group for field in SETTINGS_FIELDS if field.key == key), "")
 
 
-def settings_items(files: Files, models: Iterable[KnownFile], same_path: SamePath) -> tuple[Item, ...]:
+def settings_items(files: Files, models: Iterable[KnownFile], key: PathKey) -> tuple[Item, ...]:
     """Everything in the files as items, in the order in which they have to be applied."""
     settings = (item for field in SETTINGS_FIELDS for item in _items_of(files, field))
     return (
         *list_items(files),
         *settings,
         *_own_settings(files),
-        *row_items(files, tuple(models), same_path),
+        *row_items(files, tuple(models), key),
         *_remarks(files),
     )
 
