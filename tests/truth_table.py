@@ -103,13 +103,13 @@ def group_of(args: dict[str, Any]) -> str:
 
 
 def compared(
-    header_of: Callable[[str], Header], outputs: str, rows: Rows = ROWS
+    header_of: Callable[[str], Header], outputs: str, rows: Rows = ROWS, *, replays: bool | None = None
 ) -> Iterator[tuple[dict[str, Any], bool, MemoryUse, dict[str, float]]]:
     """For every row and every place: the row, is it a device, our figures, llama.cpp's."""
     tables = {name: model_table(header_of(name)) for name in {row["model"] for row in rows}}
     for row in rows:
         launch = launch_of(row["args"], outputs, header_of(row["model"]))
-        projection = project(tables[row["model"]], launch)
+        projection = project(tables[row["model"]], launch, replays=replays)
         for ours, theirs in zip(projection.devices, row["devices"], strict=True):
             yield row, True, ours, theirs
         yield row, False, projection.host, row["host"]

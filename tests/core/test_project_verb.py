@@ -74,7 +74,7 @@ def test_the_table_for_people(project, llama):
     assert code == 0
     assert lines[0] == f"{llama}  (exact)"
     assert lines[1].split() == ["weights", "context", "compute", "total"]
-    assert lines[2].split() == ["GPU0", "4.30", "GiB", "2.12", "GiB", "148.0", "MiB", "6.57", "GiB"]
+    assert lines[2].split() == ["GPU0", "4.30", "GiB", "2.12", "GiB", "148.1", "MiB", "6.57", "GiB"]
     assert len({len(line) for line in lines[1:4]}) == 1
 
 

@@ -22,20 +22,21 @@ from models_app.core.planning.weight_placement import Split, split_units
 HOST = "host"
 
 
-def project(table: ModelTable, launch: Launch, *, cuda: bool = False, replays: bool = True) -> Projection:
+def project(table: ModelTable, launch: Launch, *, cuda: bool = False, replays: bool | None = None) -> Projection:
     """Bytes of a launch.
 
-    Compute buffers of a launch with `outputs="all"`, which is that of llama-fit-params, are those of llama.cpp's own
-    work done again where the model's graph is known. It takes some milliseconds; `replays=False` takes the formulas.
+    `replays`: compute buffers come from llama.cpp's own work done again, where the model's graph is known; that takes
+    some milliseconds. False: from the formulas that plans are made with. None: as llama.cpp's for `outputs="all"`, the
+    launch of llama-fit-params, and as plans' for the server.
 
     `cuda` adds what a CUDA device does beyond the plain rules: it converts quantised caches and copies host weights
     in for large batches (compute-buffer.md 6). The default is a device that does neither, as llama.cpp's own
     projection for a remote device shows it.
     """
     run, stages = laid_out(table, launch, cuda=cuda)
-    replayed = None
-    if replays and not cuda and launch.outputs != SERVER_OUTPUTS:
-        replayed = replayed_compute(run, stages)
+    if replays is None:
+        replays = launch.outputs != SERVER_OUTPUTS
+    replayed = replayed_compute(run, stages) if replays and not cuda else None
     *compute, on_host = replayed or (*(device_compute(run, stage) for stage in stages), host_compute(run))
     if cuda:
         compute, on_host = streamed_compute(run, stages, compute, on_host)

@@ -78,7 +78,7 @@ def _project(path: str, launch: Launch, tables: Tables) -> Projection:
     problem = model_problem(table, launch)
     if problem:
         raise UsageError(problem)
-    projection = project(table, replace(launch, embeddings=model_class == EMBEDDING))
+    projection = project(table, replace(launch, embeddings=model_class == EMBEDDING), replays=True)
     return replace(projection, warnings=(*projection.warnings, *warnings))
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from models_app.core.catalog import Launch
 from models_app.core.planning.geometry import Geometry
-from models_app.core.planning.kv_types import QUANTISED_TYPES
+from models_app.core.planning.kv_types import QUANTISED_TYPES, element_bytes
 from models_app.core.planning.replay.shapes import ModelShape
 from models_app.core.planning.replay.styles import STYLES
 from models_app.core.planning.replay.tensors import F16, F32, I32, I64, Graph, Tensor, contiguous
@@ -185,10 +185,8 @@ def cached_attention(build: Build, q: Tensor, k: Tensor, v: Tensor, index: int) 
     if inputs.value_turn is not None:
         v = _turned(graph, v, inputs.value_turn)
     graph.expand(q, v, k)
-    keys, values = (
-        stored(build, k, inputs.key_ids, inputs.cells, home),
-        stored(build, v, inputs.value_ids, inputs.cells, home),
-    )
+    keys = stored(build, k, inputs.key_ids, inputs.cells, home, build.launch.type_k)
+    values = stored(build, v, inputs.value_ids, inputs.cells, home, build.launch.type_v)
     result = attended(build, q, keys, values, inputs, None)
     return result if inputs.value_turn is None else _turned(graph, result, inputs.value_turn)
 
@@ -200,11 +198,12 @@ def _turned(graph: Graph, x: Tensor, turn: Tensor) -> Tensor:
     return graph.reshape(graph.op(flat.shape, turn, flat), *x.shape)
 
 
-def stored(build: Build, made: Tensor, ids: Tensor, cells: int, home: int) -> Tensor:
+def stored(build: Build, made: Tensor, ids: Tensor, cells: int, home: int, cache_type: str) -> Tensor:
     """The cache of keys or values of one block, with those just made written into it."""
     graph = build.graph
-    cache = graph.stored(made.shape[0], made.shape[1], cells, build.geo.streams, home=home, element_bytes=F16)
-    flat = graph.view(made, (made.shape[0] * made.shape[1], build.tokens), (made.strides[2],))
+    length, heads, streams = made.shape[0], made.shape[1], build.geo.streams
+    cache = graph.stored(length, heads, cells, streams, home=home, element_bytes=element_bytes(cache_type))
+    flat = graph.view(made, (length * heads, build.tokens), (made.strides[2],))
     graph.expand(graph.write(cache, flat, ids))
     return cache
 

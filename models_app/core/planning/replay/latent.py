@@ -27,7 +27,7 @@ def latent_attention(build: Build, x: Tensor, index: int) -> Tensor:
         q = graph.over(q, build.query_scales)
     graph.expand(q, kept, k)
     inputs = build.cache_inputs(sliding=False)
-    rows = stored(build, k, inputs.key_ids, inputs.cells, home)
+    rows = stored(build, k, inputs.key_ids, inputs.cells, home, build.launch.type_k)
     values = graph.view(rows, (latent.rank, *rows.shape[1:]), rows.strides[1:])
     result = attended(build, q, rows, values, inputs, Widening(latent.value_length, home))
     return build.linear(result, build.shape.embedding, home)

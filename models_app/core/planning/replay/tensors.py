@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 
 Shape = tuple[int, int, int, int]
+Strides = tuple[float, float, float, float]
+"""Bytes from one element to the next, in each dimension; an element of a quantised cache is a fraction of a byte."""
 
 F32, F16, I32, I64 = 4, 2, 4, 8
 """Bytes of one element."""
@@ -21,7 +23,7 @@ class Tensor:
     def __init__(
         self,
         shape: Shape,
-        strides: Shape,
+        strides: Strides,
         sources: tuple[Tensor, ...] = (),
         *,
         origin: Tensor | None = None,
@@ -40,7 +42,7 @@ class Tensor:
         self.fixed = fixed
         """It has memory of its own outside of the compute buffer."""
         self.is_view_op = is_view_op
-        self.size_bytes = strides[3] * shape[3]
+        self.size_bytes = int(strides[3] * shape[3])
         """Without gaps; nobody asks for that of a view."""
         self.place = -1 if home is None else home
         self.is_kept = False
@@ -56,11 +58,11 @@ class Tensor:
         """A tensor of the same layout, as a copy on another device is: as long as a view reaches, gaps included."""
         copy = Tensor(self.shape, self.strides)
         reach = self.strides[0] + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
-        copy.size_bytes = reach if self.elements else 0
+        copy.size_bytes = int(reach) if self.elements else 0
         return copy
 
 
-def contiguous(shape: Shape, element_bytes: int) -> Shape:
+def contiguous(shape: Shape, element_bytes: float) -> Strides:
     """Strides of a tensor without gaps."""
     one = element_bytes * shape[0]
     two = one * shape[1]
@@ -93,12 +95,12 @@ class Graph:
                 self._visit(source)
         (self.nodes if tensor.sources else self.inputs).append(tensor)
 
-    def given(self, *dims: int, element_bytes: int = F32) -> Tensor:
+    def given(self, *dims: int, element_bytes: float = F32) -> Tensor:
         """An input, which is filled on the host."""
         shape = shaped(*dims)
         return Tensor(shape, contiguous(shape, element_bytes), home=self.host)
 
-    def stored(self, *dims: int, home: int, element_bytes: int = F32) -> Tensor:
+    def stored(self, *dims: int, home: int, element_bytes: float = F32) -> Tensor:
         """A cache or a state, which lies outside of the compute buffer."""
         shape = shaped(*dims)
         return Tensor(shape, contiguous(shape, element_bytes), home=home, fixed=True)
@@ -109,7 +111,7 @@ class Graph:
         *sources: Tensor,
         home: int | None = None,
         in_place: bool = False,
-        element_bytes: int = F32,
+        element_bytes: float = F32,
     ) -> Tensor:
         """The result of an operation; `home` where weights take part."""
         shape = shaped(*dims)
@@ -119,7 +121,7 @@ class Graph:
         """An operation on single elements that can write over its source."""
         return self.op(first.shape, first, *others, home=home, in_place=True)
 
-    def view(self, source: Tensor, dims: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
+    def view(self, source: Tensor, dims: tuple[int, ...], strides: tuple[float, ...]) -> Tensor:
         """A part of a tensor. Strides of the outer dimensions may be left out, as in ggml."""
         shape = shaped(*dims)
         full = (source.strides[0], *strides)
@@ -133,7 +135,7 @@ class Graph:
 
     def permute(self, source: Tensor, a: int, b: int, c: int, d: int) -> Tensor:
         """Dimension 0 becomes dimension `a`, and so on (ggml_permute)."""
-        shape, strides = dict[int, int](), dict[int, int]()
+        shape, strides = dict[int, int](), dict[int, float]()
         for old, new in enumerate((a, b, c, d)):
             shape[new], strides[new] = source.shape[old], source.strides[old]
         return self._view(
@@ -145,6 +147,6 @@ class Graph:
         home = (into.origin or into).home
         return Tensor(into.shape, into.strides, sources, origin=into, home=home)
 
-    def _view(self, source: Tensor, shape: Shape, strides: Shape) -> Tensor:
+    def _view(self, source: Tensor, shape: Shape, strides: Strides) -> Tensor:
         home = (source.origin or source).home if (source.origin or source).fixed else None
         return Tensor(shape, strides, (source,), origin=source, home=home, is_view_op=True)
