@@ -23,7 +23,7 @@ class Kind:
     """Shown in lists of jobs; questions that a page asks by the way are not."""
 
 
-_VOICES = "models_app.services.voice_jobs.VoiceReceiver"
+_SPEECH, _VOICES = "models_app.speech.ask_speech_server", "models_app.services.voice_jobs.VoiceReceiver"
 KINDS: tuple[Kind, ...] = (
     Kind("scan", "Scan", "models_app.host_tasks.scan_folders", True, "models_app.receivers.ScanReceiver", unit="files"),
     Kind(
@@ -119,16 +119,11 @@ KINDS: tuple[Kind, ...] = (
         "models_app.receivers.RouterReceiver",
         repeatable=False,
     ),
-    *(
-        Kind(slug, label, "models_app.speech.ask_speech_server", True, _VOICES, **more)  # type: ignore[arg-type]
-        for slug, label, more in (
-            ("list_voices", "Ask for voices", {"listed": False}),
-            ("register_voice", "Register voice", {}),
-            ("restore_voice", "Register voice again", {"listed": False}),
-            ("delete_voice", "Delete voice", {}),
-            ("audition", "Audition", {"repeatable": False}),
-        )
-    ),
+    Kind("list_voices", "Ask for voices", _SPEECH, True, _VOICES, listed=False),
+    Kind("register_voice", "Register voice", _SPEECH, True, _VOICES),
+    Kind("restore_voice", "Register voice again", _SPEECH, True, _VOICES, listed=False),
+    Kind("delete_voice", "Delete voice", _SPEECH, True, _VOICES),
+    Kind("audition", "Audition", _SPEECH, True, _VOICES, repeatable=False),
 )
 
 UNLISTED = tuple(kind.slug for kind in KINDS if not kind.listed)
