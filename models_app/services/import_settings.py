@@ -13,7 +13,7 @@ from gpus_app.services import is_absolute
 from models_app import convert
 from models_app.core.discovery.roots import path_key
 from models_app.core.export.fragments import form_of
-from models_app.core.imports.report import Item, Kind, Status, Target, equal_values, item_to_json, judged
+from models_app.core.imports.report import Item, Kind, Needs, Status, Target, equal_values, item_to_json, judged
 from models_app.core.imports.settings_rows import KnownFile
 from models_app.core.imports.settings_source import read_files, settings_items
 from models_app.core.state.values import field_problem
@@ -27,8 +27,9 @@ from models_app.services.import_current import Stored
 from models_app.services.planning import HostFacts, host_facts, stored_override
 from models_app.services.rules import match_problem
 from models_app.services.scanning import check_root
-from models_app.services.sections import SECTION_CLEANED
+from models_app.services.sections import SECTION_CLEANED, level_for
 from models_app.services.variants import EDITABLE_ON_VARIANT, check_variant_values, name_problem
+from quartermaster_site.access.permissions import Level
 from quartermaster_site.errors import Refused
 from quartermaster_site.jobs.control import ControlReporter
 from quartermaster_site.sealing import seal
@@ -114,7 +115,8 @@ class _Check:
         except Refused as refusal:
             problem = " ".join(dict.fromkeys(refusal.fields.values())) or str(refusal)
         if not problem:
-            return item
+            manages = item.target.kind == Kind.SETTING and level_for(item.target.subject) == Level.MANAGE
+            return replace(item, needs=Needs.MANAGE) if manages else item
         return replace(item, target=Target(Kind.NOWHERE), note=problem)
 
     def _problem(self, item: Item) -> str:

@@ -91,3 +91,10 @@ SECTION_CLEANED: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     **{name: partial(cleaned, name) for name in FLEET_SECTIONS},
 }
 """Section -> what would be stored of these values; raises Refused."""
+
+
+def level_for(section: str) -> Level:
+    """What a person needs to change a section."""
+    if section == watch_settings.SECTION:
+        return Level.MANAGE
+    return FLEET_SECTIONS[section].level if section in FLEET_SECTIONS else Level.EDIT

@@ -155,13 +155,14 @@ def test_an_editor_takes_over_only_what_editors_may(scanned, host, read, take, m
     editor = Actor(user=make_user("editor"), name="editor")
     beta = Row.objects.get(file_name="beta-2b-Q4_0.gguf")
     batch = read(
-        "settings: {modelsRoot: /other, threads: 3, serverExe: /opt/x}\n",
+        "settings: {modelsRoot: /other, threads: 3, serverExe: /opt/x, groups: [{name: g}], app: {watchModels: false},"
+        " oomGuardGraceSec: 9}\n",
         f'overrides: [{{match: "{beta.path}", ctx: 1024, customArgs: --verbose}}]\n',
         by=editor,
     )
     take(batch, by=editor)
     assert Override.objects.get(match=beta.path).fields == {"ctx": 1024}
-    assert HostSetting.objects.get(section="advanced").values == {"threads": 3}
+    assert {row.section: row.values for row in HostSetting.objects.all()} == {"advanced": {"threads": 3}}
     assert not Backend.objects.exists()
     assert not Root.objects.filter(path="/other").exists()
 

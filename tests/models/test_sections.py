@@ -8,6 +8,7 @@ from gpus_app.models import HostSetting
 from gpus_app.selectors import get_host
 from models_app import convert
 from models_app.core.fields import SETTINGS_FIELDS
+from models_app.core.imports.settings_source import section_of_key
 from models_app.fleet_sections import FLEET_SECTIONS, cleaned, section_of
 from models_app.services.sections import save_fleet_section
 from quartermaster_site.access.audit import Actor
@@ -22,6 +23,11 @@ ELSEWHERE = {"memory", "gpu", "folders", "backends", "variants", "keys", "app"}
 def test_every_setting_has_a_place():
     left = [field.key for field in SETTINGS_FIELDS if field.group not in ELSEWHERE and not section_of(field.key)]
     assert left == ["encoders", "extraModels"]
+
+
+def test_an_import_puts_every_setting_where_it_is_read():
+    places = {key: name for name, section in FLEET_SECTIONS.items() for key in section.keys}
+    assert {key: section_of_key(key) for key in places} == places
 
 
 @pytest.mark.parametrize(
