@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models_app.core.catalog import ArgToken, Plan
 from models_app.core.fields import OVERRIDE_FIELDS
@@ -66,11 +66,13 @@ def launch(
     source: str = "this model",
     doubtful: Iterable[str] = (),
     rules: str = POSIX,
+    without: Plan | None = None,
 ) -> Launch:
     """The command of one profile. `override` is what is pinned, `doubtful` the flags that nobody knows; `rules` are
-    those by which its host splits commands.
+    those by which its host splits commands. `without` is the plan without the person's text: what that replaces is
+    shown as it was, not as the rest of the text would make it.
     """
-    arguments = list(_arguments(plan.tokens))
+    arguments = list(_as_without(_arguments(plan.tokens), without))
     replaced = _by_knob(arguments, REPLACED)
     added = _by_knob(arguments, CUSTOM)
     unknown = set(doubtful)
@@ -97,6 +99,19 @@ def launch(
         str(redact(join_tokens(argv, rules))),
         str(redact(" \\\n  ".join(plan.lines))),
     )
+
+
+def _as_without(arguments: Iterable[list[ArgToken]], without: Plan | None) -> Iterable[list[ArgToken]]:
+    """The arguments, those that were replaced as the other plan has them."""
+    before: dict[str, list[list[ArgToken]]] = {}
+    for words in _arguments(without.tokens) if without else ():
+        before.setdefault(words[0].knob, []).append([replace(word, source=REPLACED) for word in words])
+    for words in arguments:
+        same = before.get(words[0].knob)
+        if words[0].source != REPLACED or same is None:
+            yield words
+        elif same:
+            yield same.pop(0)
 
 
 def _arguments(tokens: Iterable[ArgToken]) -> Iterable[list[ArgToken]]:

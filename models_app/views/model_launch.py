@@ -91,7 +91,9 @@ def _posted_form(posted: QueryDict, editing: Editing) -> EditorForm:
     }
     texts = posted_texts(FIELDS, {**sent, **switches}, stored)
     if not texts["customArgs"].strip():
-        texts |= dict.fromkeys(switches, "")
+        # Whoever empties the box says nothing any more; what stood beside an empty one stays as it is.
+        kept = {} if str(stored.get("customArgs", "")).strip() else stored_texts(FIELDS, stored)
+        texts |= {key: kept.get(key, "") for key in switches}
     return EditorForm(FIELDS, editing.limits(), stored, posted_version(posted), texts)
 
 
@@ -122,6 +124,7 @@ def _parts(editing: Editing, form: EditorForm) -> dict[str, object]:
             source=f"rule {pattern}" if pattern else "this model",
             doubtful=unknown,
             rules=services.rules_of(editing.row.host),
+            without=without,
         ),
         "findings": findings,
         "comparisons": comparisons(without, yours, {"generated": _threads(without), "yours": _threads(yours)}),

@@ -146,6 +146,8 @@ def test_a_text_locks_what_it_owns():
         ("--temp=1", "warn", "write --temp 1"),
         ("--no-such-thing", "warn", "not known to us"),
         ("-t 3 | tee", "note", "No shell"),
+        ("llama-server -t 3", "bad", "leave the program out"),
+        ("-t 3 4", "bad", "belongs to no flag"),
         ("-t 3 $HOME", "note", "No shell"),
         ("-t '3", "bad", "cannot be taken apart"),
         ("-c 8192", "warn", "Every context tier"),

@@ -1,4 +1,4 @@
-"""Launch texts against the help of builds: five llama-servers of three years, and an sd-server."""
+"""Launch texts against the help of builds: five llama-servers of three years and an sd-server."""
 
 from __future__ import annotations
 
@@ -25,18 +25,7 @@ BUILDS = {
 HELP = {build: (DATA / name).read_text(encoding="utf-8") for build, name in BUILDS.items()}
 REAL = HELP["b11434"]
 
-IMAGES = """\
-usage: sd-server [options]
-
-Server:
-  -l, --listen-ip <string>    address (default: 127.0.0.1)
-  --listen-port <int>         port (default: 1234)
-
-Context:
-  -m, --model <string>        a whole model
-  --clip_l <string>           a text encoder
-  --diffusion-model <string>  a diffusion model alone
-"""
+IMAGES = (DATA / "sd-server-help.txt").read_text(encoding="utf-8")
 
 
 def OLDER(flag):
@@ -67,7 +56,7 @@ def said(table, text, help_text):
         (LLAMA, HELP["2023-11"], "-fa on --thraeds 3 --thraeds 4", [UNKNOWN("--thraeds"), OLDER("-fa")]),
         (LLAMA, HELP["b10068"], "--memory-f32 --lora-base f", [UNKNOWN("--memory-f32"), UNKNOWN("--lora-base")]),
         (SD, IMAGES, "--clip_l /a.safetensors", []),
-        (SD, IMAGES, "--vae /v --stepps 3", [("bad", "unknown", "--stepps"), ("warn", "older build", "--vae")]),
+        (SD, IMAGES, "--vae /v --stepps 3 --stream-layers", [UNKNOWN("--stepps"), OLDER("--stream-layers")]),
         (SD, IMAGES, "--clip-l /a.safetensors", [("bad", "unknown", "--clip-l")]),
     ],
 )
@@ -139,3 +128,18 @@ def test_without_a_help_there_is_one_remark():
 def test_a_text_may_not_take_the_port_of_the_router(table, text, words):
     problem = port_problem(table, text)
     assert (words in problem) if words else problem == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "loose"),
+    [
+        ("/opt/llama-server -m /a.gguf -t 3 --lora a b", ["/opt/llama-server", "b"]),
+        ("-t 3 --brand-new 1 2 -c 4096", []),
+        ("-t 3 && reboot", ["reboot"]),
+        ("--lora-scaled a.gguf 0.5 --lora-scaled b.gguf:1 c", ["c"]),
+    ],
+)
+def test_words_that_belong_to_no_flag_are_asked_about(text, loose):
+    found = [item for item in text_findings(LLAMA, text) if item.word == "no flag"]
+    assert [item.argument for item in found] == loose
+    assert all(item.confirm for item in found)

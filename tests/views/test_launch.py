@@ -79,7 +79,7 @@ def test_forty_pasted_flags_run_exactly_as_pasted(admin: Client, row: Row, save:
     "text", ["\n\n-t 3", "-t\t3", "  -t 3  ", "-t 3 # half", "--alias 'it''s \\\\ \"x\"'", "-t 3\n"]
 )
 def test_texts_keep_their_bytes(admin: Client, row: Row, save: Any, text: str) -> None:
-    save(text.replace("\n", "\r\n"))
+    save(text.replace("\n", "\r\n"), confirm="# half")
     assert Override.objects.get().fields["customArgs"] == text
     version = Override.objects.get().version
     assert save(text.replace("\n", "\r\n"), version=version).status_code == 302
@@ -218,3 +218,10 @@ def test_a_text_can_be_the_whole_command(admin, scanned, row_named):
     assert 'name="only" value="1" checked' in page
     admin.post(url, {"version": 1, "customArgs": "-c 4096 --jinja", "apply": "1"})
     assert Override.objects.get().fields == {"customArgs": "-c 4096 --jinja"}
+
+
+def test_older_arguments_that_are_off_stay_off(row: Row, host: Host, save: Any) -> None:
+    fields = {"extraArgs": "-t 3", "customArgsOff": True}
+    Override.objects.create(host=host, match=row.path, fields=fields, version=1)
+    assert save("", version=1, apply="").status_code == 302
+    assert Override.objects.get().fields == fields

@@ -59,6 +59,7 @@ def text_findings(
         return (TextFinding(BAD, "broken", "", reason),)
     found = [
         *_unknown(table, words, help_spellings),
+        *_loose(words),
         *_plumbing(words),
         *(TextFinding(WARN, "warning", "", f"{message}.") for message in inline_warnings(table, words)),
         *_secrets(words),
@@ -81,6 +82,21 @@ def _unknown(table: FlagTable, words: Sequence[Word], help_spellings: Sequence[s
         else TextFinding(WARN, "older build", issue.token, issue.message)
         for issue in found.values()
     ]
+
+
+def _loose(words: Sequence[Word]) -> list[TextFinding]:
+    """Words that belong to no flag, such as the program of a pasted command. Behind a flag whose number of values we do
+    not know they may belong to it.
+    """
+    text = "This belongs to no flag, and the server ends at such a word. Of a pasted command, leave the program out."
+    found: dict[str, TextFinding] = {}
+    open_ended = False
+    for word in words:
+        if word.flag is not None:
+            open_ended = word.row is None
+        elif not word.is_value and not open_ended and not _SHELL.search(word.text):
+            found.setdefault(word.text, TextFinding(BAD, "no flag", word.text, text, confirm=True))
+    return list(found.values())
 
 
 def _unread(names: Collection[str]) -> TextFinding:

@@ -17,6 +17,7 @@ from models_app.core.verbs.environment import Environment
 if TYPE_CHECKING:
     from gpus_app.core.budget import Budget
     from models_app.core.catalog import Header
+    from models_app.core.export.llama_swap import Options
     from models_app.core.generate import Generated
     from models_app.core.plans.engines.request import Surroundings
     from models_app.core.settings import Override, Settings
@@ -131,9 +132,16 @@ def _same_file(one: str, other: str) -> bool:
     return target == os.path.realpath(other) and (os.path.isfile(target) or not os.path.exists(target))
 
 
+def _place(output: str) -> Options:
+    """Where the file will lie; nowhere for a pipe."""
+    from models_app.core.export.llama_swap import Options
+
+    folder, name = ("", "") if output == PIPE else os.path.split(os.path.realpath(output))
+    return Options(config_folder=folder, file_name=name)
+
+
 def _generate(options: argparse.Namespace, environment: Environment, inputs: Inputs) -> Generated:
     from models_app.core.discovery.roots import path_key
-    from models_app.core.export.llama_swap import Options
     from models_app.core.generate import generate
     from models_app.core.launch.tokens import rules_for
     from models_app.core.plans import plan_row
@@ -149,7 +157,6 @@ def _generate(options: argparse.Namespace, environment: Environment, inputs: Inp
     def budget_of(override: Override, model_class: str) -> Budget:
         return inputs.budget.with_device_for(override.vram_target_gb)
 
-    config_folder, file_name = ("", "") if options.output == PIPE else os.path.split(os.path.realpath(options.output))
     return generate(
         found.inventory,
         lambda row, header, override: planner(
@@ -163,7 +170,7 @@ def _generate(options: argparse.Namespace, environment: Environment, inputs: Inp
         budget_of=budget_of,
         timestamp=environment.now.isoformat(timespec="seconds") if options.timestamp is None else options.timestamp,
         dialect=options.dialect,
-        options=Options(config_folder=config_folder, file_name=file_name),
+        options=_place(options.output),
         word_rules=rules,
         on_row=lambda done, total, name: environment.note(f"planning {done}/{total} {shown(name)}"),
     )
