@@ -277,6 +277,22 @@
 
   // Keys.
 
+  // Between the rows of a table whose link has the focus; edits or ticks that row.
+  function rowKey(row, key) {
+    if (key === "ArrowDown" || key === "ArrowUp") {
+      let next = row;
+      do next = key === "ArrowDown" ? next.nextElementSibling : next.previousElementSibling;
+      while (next && (next.hidden || !next.querySelector("a")));
+      if (next) next.querySelector("a").focus();
+      return next !== null;
+    }
+    const edit = key === "e" && row.querySelector("[data-edit]");
+    const box = key === "x" && row.querySelector("input[type=checkbox]");
+    if (edit) window.location.assign(edit.dataset.edit);
+    else if (box) box.click();
+    return Boolean(edit || box);
+  }
+
   let leader = 0;
   document.addEventListener("keydown", (event) => {
     const field = document.querySelector("input[type=search]");
@@ -295,6 +311,11 @@
       event.target.form.requestSubmit();
       return;
     }
+    if (event.altKey && !event.ctrlKey && !event.metaKey && /^Digit[1-9]$/.test(event.code)) {
+      const tab = document.querySelectorAll("nav.q-tabs > a")[Number(event.code.slice(5)) - 1];
+      if (tab) { event.preventDefault(); tab.click(); }
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
     if (event.key === "/" && field) {
       event.preventDefault();
@@ -308,6 +329,11 @@
       const link = document.querySelector('a[data-key="' + CSS.escape(event.key) + '"]');
       leader = 0;
       if (link) link.click();
+    } else {
+      const row = event.target instanceof Element ? event.target.closest("tbody > tr") : null;
+      const link = document.querySelector('a[data-press="' + CSS.escape(event.key) + '"]');
+      if (row && rowKey(row, event.key)) event.preventDefault();
+      else if (link) link.click();
     }
   });
 

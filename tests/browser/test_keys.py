@@ -1,0 +1,34 @@
+"""Keys of the pages: rows of tables, tabs, and nothing while somebody types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+SignIn = Callable[..., None]
+
+
+def test_rows_tabs_and_the_config(page: Page, library: str, sign_in: SignIn, trouble: list[str]) -> None:
+    sign_in("editor")
+    page.goto(f"{library}/models/")
+    rows = page.locator("tbody tr:has(input[name=row])")
+    first, second = (rows.nth(number).locator("a.q-name") for number in (0, 1))
+    first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(second).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(first).to_be_focused()
+    page.keyboard.press("x")
+    expect(rows.nth(0).get_by_role("checkbox")).to_be_checked()
+    page.keyboard.press("e")
+    page.wait_for_url("**/models/*/edit/")
+    threads = page.get_by_label("Context", exact=True)
+    threads.focus()
+    page.keyboard.press("p")
+    expect(threads).to_have_value("p")
+    threads.fill("")
+    page.keyboard.press("Alt+1")
+    page.wait_for_url("**/models/*/")
+    page.locator("body").press("p")
+    page.wait_for_url("**/config/**")
