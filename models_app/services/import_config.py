@@ -17,6 +17,7 @@ from models_app.models import ImportBatch
 from models_app.services.arguments import rules_of
 from models_app.services.import_current import Stored, same_value
 from models_app.services.import_facts import HostNow, items_of
+from models_app.services.import_keys import sealed_keys
 from quartermaster_site.access.redaction import redact
 from quartermaster_site.jobs.control import ControlReporter
 
@@ -34,7 +35,7 @@ def read_config(batch: ImportBatch, data: bytes, report: ControlReporter) -> dic
     now = HostNow.of(batch.host, batch.dialect)
     here = now.here(entry.path for entry in found.entries)
     taken = allotted(found, here)
-    items = _judged(batch, now, here, taken, mapped(found, here, taken))
+    items = _judged(batch, now, here, taken, sealed_keys(batch.host, mapped(found, here, taken)))
     return {
         "items": [item_to_json(item) for item in items],
         "models": {one.entry.id: _model(one, now, items, report, count) for count, one in enumerate(taken)},
@@ -100,6 +101,8 @@ def _written(here: Here, target: Target) -> Any:
 def without_secrets(meaning: Mapping[str, Any]) -> dict[str, Any]:
     """The meaning with what holds keys replaced by hashes, which are enough to compare."""
     top = {name: _hash(value) if holds_secret(name, value) else value for name, value in meaning["top"].items()}
+    # Texts hold placeholders, and a key of the host's worker among them: that there are keys is what can be compared.
+    top |= {name: "keys" for name in SECRET_TOP if meaning["top"].get(name)}
     return {**meaning, "top": top}
 
 

@@ -17,6 +17,7 @@ from models_app.pages.causes_text import untouched_models
 from models_app.pages.config_page import config_view
 from models_app.pages.diff_text import text_view
 from models_app.pages.difference import difference_view
+from models_app.pages.fragment_lines import fragment_lines
 from models_app.pages.review_page import foreign_text, review_side
 from models_app.pages.shell import remember_host
 from models_app.selectors.comparing import Comparison, compare_revisions, live_revision, publishing_of
@@ -120,6 +121,7 @@ def _review(
             ),
             "foreign": foreign_text(selectors.refused_write(host), found),
             "authors": ", ".join(sorted({change.actor for change in comparison.changes})),
+            "fragments": fragment_lines(host, revision.dialect),
         }
     return page(request, "config/config_review.html", context, status=status)
 

@@ -7,6 +7,7 @@ import yaml
 from models_app.core.imports.meaning import meaning_of
 from models_app.models import Revision
 from models_app.services.import_applying import items_of_batch
+from models_app.services.import_config import without_secrets
 
 
 def models(batch):
@@ -25,8 +26,8 @@ def written(host, dialect="llama-swap"):
     """What the newest text of the host means."""
     revision = Revision.objects.filter(host=host).order_by("-number").first()
     assert revision.state == "validated", revision.findings
-    return meaning_of(revision.text.encode(), dialect)
+    return without_secrets(meaning_of(revision.text.encode(), dialect))
 
 
 def meaning(config, dialect="llama-swap"):
-    return meaning_of(yaml.safe_dump(config, sort_keys=False).encode(), dialect)
+    return without_secrets(meaning_of(yaml.safe_dump(config, sort_keys=False).encode(), dialect))

@@ -130,7 +130,7 @@ EVERY_KEY = {
             "metadata": {"a": [1, {"b": None}]},
         }
     },
-    "apiKeys": ["sk-one-two-three", "sk-four"],
+    "apiKeys": ["sk-one-two-three", "sk-four-five"],
     "peers": {
         "other": {
             "proxy": "http://10.0.0.2:8080",

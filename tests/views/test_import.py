@@ -11,7 +11,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from models_app.models import Fragment, ImportBatch, Override, Revision, Row
+from models_app.core.export.keys import resolved
+from models_app.models import ApiKey, Fragment, ImportBatch, Override, Revision, Row
+from models_app.services.key_export import secrets_of
 from quartermaster_site import env
 from tests.views.conftest import run
 
@@ -116,14 +118,24 @@ def test_the_report_names_lines_targets_and_both_values(admin, config, send, row
     assert "raw fragment" in page
 
 
+def resolved_text(key):
+    """The newest text as the host writes it."""
+    text = Revision.objects.order_by("-number").first().text
+    assert key.placeholder in text
+    return resolved(text, secrets_of([text]))
+
+
 def test_secrets_are_masked_everywhere(admin, config, send, take):
     page = text_of(send(admin, config))
-    assert "apiKeys" in page
+    assert "apiKeys.1" in page
     assert "sk-do-not-show-me" not in page
     assert "sk-do-not-show-me" not in text_of(take(admin, page))
     batch = ImportBatch.objects.get()
     assert "sk-do-not-show-me" not in f"{batch.text}{batch.report}{batch.applied}"
-    assert Fragment.objects.get(served_id="").fields["apiKeys"] == ["sk-do-not-show-me"]
+    assert not Fragment.objects.filter(served_id="").exists()
+    key = ApiKey.objects.get(is_service=False)
+    assert (key.name, key.everything) == ("imported key 1", True)
+    assert "sk-do-not-show-me" in resolved_text(key)
 
 
 def test_editors_take_over_settings_but_no_commands(as_role, config, send, take):
@@ -241,3 +253,19 @@ def test_pages_ask_few_questions(admin, config, send, host):
         with CaptureQueriesContext(connection) as asked:
             assert admin.get(url).status_code == 200
         assert len(asked) <= 12, [query["sql"][:90] for query in asked]
+
+
+def test_the_review_names_fragments_and_their_authors(admin, config, send, take):
+    take(admin, text_of(send(admin, config)))
+    page = text_of(admin.get("/config/local/review/"))
+    assert "Raw fragments" in page
+    assert re.search(r"box: <span[^>]*>cmd, cmdStop<.*?admin", page, re.S)
+    assert "sk-do-not-show-me" not in page
+
+
+@pytest.mark.parametrize("url", ["/config/local/", "/config/local/?tab=text", "/config/local/review/?tab=text"])
+def test_imported_keys_are_masked_in_every_text(as_role, admin, config, send, take, url):
+    take(admin, text_of(send(admin, config)))
+    page = text_of(as_role("viewer").get(url))
+    assert "apiKeys" in page
+    assert "sk-do-not-show-me" not in page

@@ -7,11 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from models_app.core.export.fragments import EVERYWHERE, groups_by_hand
+from models_app.core.export.keys import PLACEHOLDER
 from models_app.core.export.router.load_rules import DEFAULTS, MIN_HEALTH_TIMEOUT_SECONDS
 from models_app.core.imports.report import Item, Kind, Needs, Target
 from models_app.core.imports.router_file import RouterFile
 
 TOP, ELSEWHERE = "top", "elsewhere"
+QUARTERMASTER = "quartermaster"
+ELLIPSIS = "…"
+"""With which an export masks a secret."""
 BUDGETS = {"vramBudgetGB": ("memory", "targetVramGB"), "ramBudgetGB": ("memory", "maxRamGB")}
 TIMEOUT = "healthCheckTimeout"
 SECRET_TOP = frozenset({"apiKeys", "apiKeyModels"})
@@ -41,8 +45,11 @@ def _plain(value: Any) -> Any:
 def top_items(file: RouterFile, ours: Mapping[str, Any]) -> Iterator[Item]:
     """`ours` are these keys as this host would write them now."""
     by_hand = groups_by_hand(file.top)
+    yield from _keys(file)
     for key, value in file.top.items():
         line = file.lines.get(key, 0)
+        if key in SECRET_TOP and _are_keys(file):
+            continue
         if key in BUDGETS:
             section, name = BUDGETS[key]
             yield Item(key, line, Target(Kind.SETTING, section, field=name), value, TOP)
@@ -59,6 +66,29 @@ def top_items(file: RouterFile, ours: Mapping[str, Any]) -> Iterator[Item]:
             yield Item(key, line, where, value, TOP, note=note, needs=Needs.MANAGE, secret=key in SECRET_TOP)
     if TIMEOUT not in file.top and file.dialect == "llama-swap":
         yield replace(_timeout(DEFAULTS[TIMEOUT], 0), note="Not given in the file: what its router takes then.")
+
+
+def _are_keys(file: RouterFile) -> bool:
+    """Whether the file holds its keys itself; names of environment variables are left to the router."""
+    listed = file.top.get("apiKeys")
+    return isinstance(listed, list) and not any("${" in str(key) for key in listed)
+
+
+def _keys(file: RouterFile) -> Iterator[Item]:
+    """One item a key. Only one router limits keys; in the files of the other each opens every model."""
+    if not _are_keys(file):
+        return
+    scopes = file.top.get("apiKeyModels") if file.dialect == QUARTERMASTER else None
+    for number, secret in enumerate(file.top["apiKeys"]):
+        source, line = f"apiKeys.{number + 1}", file.lines.get("apiKeys", 0)
+        if PLACEHOLDER.fullmatch(str(secret)) or ELLIPSIS in str(secret):
+            note = "The secret itself is not in the file. What is set here stays."
+            yield Item(source, line, Target(Kind.NOWHERE), None, TOP, note=note, secret=True)
+            continue
+        models = scopes.get(secret) if isinstance(scopes, Mapping) else None
+        value = {"key": secret, "models": models if isinstance(models, list) else []}
+        note = "" if models else "This key opens every model."
+        yield Item(source, line, Target(Kind.API_KEY), value, TOP, note=note, needs=Needs.MANAGE, secret=True)
 
 
 def _timeout(value: Any, line: int) -> Item:

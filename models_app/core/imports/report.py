@@ -20,8 +20,8 @@ class Kind(StrEnum):
     VARIANT = "variant"
     """The same for one named variant of that model."""
     RULE = "rule"
-    """`subject`: a pattern, `variant`: the quantisation that it is for. The value is all that the row sets, its variants
-    included: rules shadow each other as a whole."""
+    """`subject`: a pattern, `variant`: the quantisation that it is for. The value is all that the row sets, with its
+    variants: rules shadow each other as a whole."""
     SETTING = "setting"
     """`subject`: section of the host's settings (memory, gpu, encoders, …); `field`: key."""
     FLEET_VARIANT = "fleet-variant"
