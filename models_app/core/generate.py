@@ -23,7 +23,7 @@ from models_app.core.export.dialects import BY_SLUG, DEFAULT_DIALECT
 from models_app.core.export.document import Document, Entry, Skipped
 from models_app.core.export.entry import PlannedModel, plan_warnings
 from models_app.core.export.findings import CheckFinding, unstable
-from models_app.core.export.fragments import NO_FRAGMENTS, Fragments, with_fragments
+from models_app.core.export.fragments import NO_FRAGMENTS, Fragments, entries_apart, with_fragments
 from models_app.core.export.keys import ExportKey, with_keys
 from models_app.core.export.llama_swap import Options
 from models_app.core.export.macros import neutral
@@ -104,6 +104,8 @@ def generate(
     planned_rows = _all_planned(inventory.rows, _chosen_ids(own), planned_item, on_row)
     items = [*_with_enhancers(planned_rows), *_lost_files(inventory)]
     router = BY_SLUG[dialect]
+    taken = {plan.profile_id for item in items if isinstance(item, PlannedModel) for plan in item.plans}
+    settings, fragments = entries_apart(settings, fragments, taken)
     declared = Declared({own.match: own for own in overrides}, lambda override: budget_of(override, "image"))
     built = build_document(items, settings, timestamp, cache_dir=cache_dir, declared=declared, word_rules=word_rules)
     document = with_fragments(router.convert(with_keys(built, keys), options or Options()), fragments, settings.groups)

@@ -126,12 +126,16 @@ def test_all_of_it_reaches_the_file(admin, scanned, django_capture_on_commit_cal
 
     run(django_capture_on_commit_callbacks, write)
     revision = Revision.objects.order_by("-number").first()
-    models = load.load(revision.text).value["models"]
+    config = load.load(revision.text).value
+    models = config["models"]
     assert revision.state == "validated", revision.findings
     assert "--steps 4" in models["by-hand"]["cmd"]
     assert "--lora-model-dir /l/image" in models["by-hand"]["cmd"]
     assert models["own"]["proxy"] == "http://127.0.0.1:${PORT}"
+    assert models["own"]["metadata"] == {"quartermaster": {"estVramGB": 2}}, "in the words of this router"
     assert Fragment.objects.get().served_id == "own"
+    members = [name for group in config["groups"].values() for name in group["members"]]
+    assert {"own", "by-hand"} <= set(members)
     assert {"settings.enhancers", "settings.declared", "fragment.save"} <= set(
         AuditEntry.objects.values_list("action", flat=True)
     )

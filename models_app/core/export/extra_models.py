@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from models_app.core.errors import LaunchError
 from models_app.core.export import schema
 from models_app.core.export.document import Entry, Skipped
 from models_app.core.export.router.load_rules import read_config
 from models_app.core.export.router.readers import REFERENCE_MODEL_KEYS
-from models_app.core.launch.tokens import command_lines
+from models_app.core.launch.tokens import command_lines, split_command
 
 DIALECT = "quartermaster"
 
@@ -19,7 +20,7 @@ def extra_model(name: str, block: Any, taken: set[str]) -> Entry | Skipped:
     reason = _problem(name, block, taken)
     if reason:
         return Skipped(id=name, reason=reason, label=f'extra model "{name}"', model_class="extra")
-    command = tuple(line.strip() for line in command_lines(block["cmd"]))
+    command = tuple(lines_as_written(str(block["cmd"])))
     fields = {key: value for key, value in block.items() if key != "cmd" and value is not None}
     return Entry(id=name, command=command, fields=fields, base=name)
 
@@ -51,3 +52,13 @@ def _reader_problem(name: str, block: Mapping[str, Any]) -> str:
         return violations[0].message
     problem = next(schema.problems(DIALECT, config), None)
     return f"{'.'.join(map(str, problem.path[2:]))}: {problem.message}" if problem else ""
+
+
+def lines_as_written(text: str) -> list[str]:
+    """A command by its lines, where that keeps every word; else in one piece."""
+    lines = [line.strip() for line in command_lines(text)]
+    try:
+        kept = split_command("\n".join(lines)) == split_command(text)
+    except LaunchError:
+        kept = False
+    return lines if kept else [text]

@@ -7,17 +7,16 @@ models by hand, by `groups`, `matrix` or `routing.router`, has planning write no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from models_app.core.errors import LaunchError
 from models_app.core.export import presets
 from models_app.core.export.document import Document, Entry, Skipped
+from models_app.core.export.extra_models import extra_model, lines_as_written
 from models_app.core.export.groups import assign_groups
-from models_app.core.launch.tokens import command_lines, split_command
-from models_app.core.settings import GroupSpec
+from models_app.core.settings import GroupSpec, Settings
 
 YAML, PRESETS = "yaml", "presets"
 """The two forms of a router's file: what is kept for one is not written into the other."""
@@ -50,6 +49,22 @@ def groups_by_hand(top: Mapping[str, Any]) -> bool:
     routing = top.get("routing")
     router = routing.get("router") if isinstance(routing, Mapping) else None
     return bool(top.get("groups")) or top.get("matrix") is not None or bool(router)
+
+
+def entries_apart(settings: Settings, fragments: Fragments, taken: Collection[str]) -> tuple[Settings, Fragments]:
+    """Whole entries that say what they take are extra models: each router gets them in its own words.
+
+    `taken` are ids of entries that planning writes.
+    """
+    own = {
+        name: keys
+        for name, keys in fragments.models.items()
+        if keys.get("cmd") and isinstance(extra_model(name, keys, set(taken)), Entry)
+    }
+    if not own:
+        return settings, fragments
+    rest = {name: keys for name, keys in fragments.models.items() if name not in own}
+    return replace(settings, extra_models={**settings.extra_models, **own}), replace(fragments, models=rest)
 
 
 def with_fragments(document: Document, fragments: Fragments, groups: Sequence[GroupSpec] = ()) -> Document:
@@ -109,19 +124,9 @@ def merged(written: Mapping[str, Any], given: Mapping[str, Any], where: str, los
 
 def _entry(name: str, keys: Mapping[str, Any]) -> Entry:
     """An entry that only the fragment describes."""
-    command = tuple(_lines(str(keys["cmd"]))) if keys.get("cmd") is not None else ()
+    command = tuple(lines_as_written(str(keys["cmd"]))) if keys.get("cmd") is not None else ()
     fields = {key: value for key, value in keys.items() if key != "cmd"}
     return Entry(name, command, fields, comments=("kept as it was written by hand",), base=name, as_written=True)
-
-
-def _lines(text: str) -> list[str]:
-    """A command by its lines, where that keeps every word; else in one piece."""
-    lines = [line.strip() for line in command_lines(text)]
-    try:
-        kept = split_command("\n".join(lines)) == split_command(text)
-    except LaunchError:
-        kept = False
-    return lines if kept else [text]
 
 
 def _around(document: Document, given: Mapping[str, Any], lost: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
