@@ -118,6 +118,22 @@ extra: 1
         must_be_sound("a.yaml", read)
 
 
+def test_a_key_with_a_block_below_is_told_by_its_own_line():
+    text = "settings:\n\n  # why\n  groups:\n\n    - name: a\n  aliases:\n    x: y\n"
+    text += "overrides:\n  - match: a\n    variants:\n      - name: b\n"
+    read = read_generate_file(text.encode())
+    assert [remark.line for remark in read.unknown] == [7]
+    paths = [
+        ("settings",),
+        ("settings", "groups"),
+        ("settings", "groups", 0),
+        ("overrides", 0),
+        ("overrides", 0, "variants"),
+    ]
+    assert [read.line_of(path) for path in paths] == [1, 4, 6, 10, 11]
+    assert read.line_of(("settings", "none", "deeper")) == 1
+
+
 HOSTILE = {
     "bomb": "a: &a [x, x]\n"
     + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(20)),

@@ -47,6 +47,8 @@ class Node:
     size: int = 1
     raw: str = ""
     """The text of a scalar as it stands, escapes resolved."""
+    key_lines: dict[str, int] | None = None
+    """Of a mapping: the line in which each key stands. A block begins below its key."""
 
     def child(self, key: str | int) -> Node | None:
         if isinstance(key, str):
@@ -59,6 +61,21 @@ class Node:
         for key in path:
             node = node.child(key) if node is not None else None
         return node
+
+    def key_line(self, key: str) -> int:
+        """The line of a key; that of the mapping where it has none."""
+        return (self.key_lines or {}).get(key, self.line)
+
+    def line_named(self, path: Sequence[str | int]) -> int:
+        """The line in which the last step of a path is named, as far as the path exists."""
+        node, line = self, self.line
+        for key in path:
+            inner = node.child(key)
+            if inner is None:
+                break
+            line = node.key_line(key) if isinstance(key, str) else inner.line
+            node = inner
+        return line
 
     def line_of(self, path: Sequence[str | int]) -> int:
         """The line of the deepest existing node along a path."""
@@ -196,6 +213,9 @@ class _Builder:
         top.key, top.waiting_for_key = (MERGE if merge else node.raw), False
         if merge:
             top.key = None
+        else:
+            top.node.key_lines = top.node.key_lines or {}
+            top.node.key_lines[node.raw] = node.line
 
     def _alias(self, name: str, line: int) -> None:
         if name in self.open_anchors:

@@ -72,7 +72,7 @@ class ReadFile(Generic[Content]):
     unknown: tuple[Remark, ...] = ()
 
     def line_of(self, path: Path) -> int:
-        return self.tree.line_of(path)
+        return self.tree.line_named(path)
 
     def errors_below(self, path: Path) -> tuple[Remark, ...]:
         """What cannot be taken of one part."""
@@ -149,9 +149,9 @@ def _rows(node: Node | None, path: Path, remarks: Remarks) -> Iterable[Override]
 
 def _only(tree: Node, known: Iterable[str], remarks: Remarks) -> None:
     names = list(known)
-    for key, child in tree.pairs.items():
+    for key in tree.pairs:
         if key not in names:
-            remarks.not_known(child, (key,), names)
+            remarks.not_known(tree.key_line(key), (key,), names)
 
 
 def _with(node: Node, keys: Iterable[str]) -> Node:
@@ -160,7 +160,7 @@ def _with(node: Node, keys: Iterable[str]) -> Node:
     if not isinstance(node.value, dict):
         return Node(None, node.line)
     pairs = {key: child for key, child in node.pairs.items() if key in wanted}
-    return Node({key: child.value for key, child in pairs.items()}, node.line, pairs)
+    return Node({key: child.value for key, child in pairs.items()}, node.line, pairs, key_lines=node.key_lines)
 
 
 def _without(node: Node, keys: Iterable[str]) -> Node:

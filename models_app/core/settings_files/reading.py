@@ -66,11 +66,11 @@ class Remarks:
         if len(self.errors) < MAX_REMARKS:
             self.errors.append(Remark(node.line, path, text))
 
-    def not_known(self, node: Node, path: Path, known: Iterable[str]) -> None:
+    def not_known(self, line: int, path: Path, known: Iterable[str]) -> None:
         close = get_close_matches(str(path[-1]), list(known), n=1)
         hint = f"; is {close[0]} meant?" if close else ""
         if len(self.unknown) < MAX_REMARKS:
-            self.unknown.append(Remark(node.line, path, f"no setting has this name{hint}"))
+            self.unknown.append(Remark(line, path, f"no setting has this name{hint}"))
 
 
 def record_document(
@@ -88,7 +88,7 @@ def record_document(
     for key, child in node.pairs.items():
         place = (*path, key)
         if key not in known:
-            remarks.not_known(child, place, known)
+            remarks.not_known(node.key_line(key), place, known)
         elif child.value is not None:
             _put(document, key, fields[key][1], child, place, remarks)
     return document
