@@ -126,6 +126,7 @@ pages = [
     path("config/<slug:slug>/look/", config.config_look, name="config-look"),
     path("config/<slug:slug>/adopt/", config.config_adopt, name="config-adopt"),
     path("config/<slug:slug>/drift/", drift.config_drift, name="config-drift"),
+    path("config/<slug:slug>/drift/<int:pk>/", drift.config_drift_text, name="config-drift-text"),
     path("config/<slug:slug>/drift/choose/", drift.config_drift_choose, name="config-drift-choose"),
     path("config/<slug:slug>/review/", review.config_review, name="config-review"),
     path("config/<slug:slug>/revisions/", revisions.config_history, name="config-history"),

@@ -12,6 +12,7 @@ from models_app.core.export.revisions.effects import effect_of
 from models_app.core.export.revisions.outline import outline_of
 from models_app.models import DiskVersion, Revision, Row, TargetWatch
 from models_app.selectors.comparing import Comparison, live_revision, watch_of
+from quartermaster_site.errors import NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,19 @@ def drift_of(host: Host) -> Drifted:
         version = DiskVersion.objects.filter(host=host, sha256=watch.sha256).first()
         older = Revision.objects.filter(host=host, sha256=watch.sha256).order_by("-number").first()
     return Drifted(watch, live_revision(host), version, older)
+
+
+def disk_versions(host: Host) -> list[DiskVersion]:
+    """Texts of others that are kept, the newest first, without the texts themselves."""
+    return list(DiskVersion.objects.filter(host=host).defer("text"))
+
+
+def get_disk_version(host: Host, pk: int) -> DiskVersion:
+    """One of them; NotFound."""
+    row = DiskVersion.objects.filter(host=host, pk=pk).first()
+    if row is None:
+        raise NotFound("This text is not kept any more.")
+    return row
 
 
 def compare_with_disk(drifted: Drifted, ours: str) -> Comparison | None:

@@ -16,7 +16,7 @@ from models_app.pages.difference import difference_view
 from models_app.pages.drift_page import drift_view
 from models_app.pages.shell import remember_host
 from models_app.selectors.comparing import publishing_of
-from models_app.selectors.drift import Drifted, compare_with_disk, drift_of
+from models_app.selectors.drift import Drifted, compare_with_disk, disk_versions, drift_of, get_disk_version
 from models_app.services.drift import storable_text
 from models_app.services.drift_choices import keep_ours, manage_by_hand, remind_later, resume, take_theirs
 from quartermaster_site.access.audit import actor_of
@@ -32,6 +32,16 @@ def config_drift(request: Request, slug: str) -> HttpResponse:
     host = get_host(slug)
     remember_host(request, host)
     return _drift_page(request, host)
+
+
+@require_safe
+@needs(Level.VIEW)
+def config_drift_text(request: Request, slug: str, pk: int) -> HttpResponse:
+    """A text that somebody else put there, without secrets, as a file."""
+    version = get_disk_version(get_host(slug), pk)
+    response = HttpResponse(version.text, content_type="text/plain; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="found-{version.found_at:%Y-%m-%d-%H%M%S}.txt"'
+    return response
 
 
 @require_POST
@@ -69,6 +79,7 @@ def _drift_page(request: Request, host: Host, *, problem: str = "", status: int 
         "host": host,
         "publishing": publishing_of(host),
         "watch": drifted.watch,
+        "versions": disk_versions(host),
         "drift": drift_view(host, drifted),
         "problem": problem,
         "may_operate": may(request.user, Level.OPERATE),

@@ -13,6 +13,7 @@ from models_app.models import (
     Audition,
     Change,
     Component,
+    DiskVersion,
     Finding,
     HeaderFacts,
     ImportBatch,
@@ -136,6 +137,7 @@ def installation(host, root):
     host.save()
     person = get_user_model().objects.create_user(username="somebody")
     Account.objects.create(user=person, role="viewer")
+    found = DiskVersion.objects.create(host=host, sha256="1" * 64, text="models: {}", size_bytes=10)
     key = ApiKey.objects.create(name="lab", prefix="qm-12345", sealed="", digest="0" * 64)
     key.hosts.add(host)
     timeout = {"kind": "setting", "subject": "advanced", "variant": "", "field": "healthCheckTimeout"}
@@ -151,6 +153,7 @@ def installation(host, root):
         "change": change.pk,
         "person": person.pk,
         "key": key.pk,
+        "found": found.pk,
         "session": session.pk,
         "batch": batch.pk,
         "applied": applied.pk,

@@ -86,6 +86,7 @@ READ = [
     "/config/local/review/",
     "/config/local/revisions/",
     "/config/local/drift/",
+    "/config/local/drift/{found}/",
     "/config/local/{revision}/diff/{revision}/",
     "/config/local/{revision}/download/",
     "/jobs/",

@@ -34,13 +34,15 @@ def sha(text):
 
 
 OLD, NEW = text_of(1), text_of(2)
+KEYS = [("config.keys", "new\n" * 500)]
 
 
-def write(path, text=NEW, expected=OLD):
-    return write_target(str(path), text, sha256=sha(text), expected_sha256=sha(expected), adopt=False)
+def write(path, text=NEW, expected=OLD, companions=()):
+    hashes = {"sha256": sha(text), "expected_sha256": sha(expected)}
+    return write_target(str(path), text, **hashes, adopt=False, companions=companions)
 
 
-def write_until(path, calls, after):
+def write_until(path, calls, after, companions=()):
     """In a process of its own: end hard at the call with this number, before it or right after it."""
     import tempfile
 
@@ -63,7 +65,7 @@ def write_until(path, calls, after):
     for name in (*STEPS, "shutil.copy2"):
         module, _, function = name.partition(".")
         setattr(modules[module], function, deadly(getattr(modules[module], function)))
-    write(path)
+    write(path, companions=companions)
     os._exit(0)
 
 
@@ -98,6 +100,25 @@ def test_killed_at_every_step(path, after):
     assert outcomes == sorted(outcomes), "once the new text is there it stays"
     assert not outcomes[0]
     assert outcomes[-1]
+
+
+def test_a_key_file_beside_it_is_whole_at_every_step(path):
+    """Killed in between, the new keys may lie beside the old text; half a key file never does."""
+    keys = path.with_name("config.keys")
+    for calls in range(1, 60):
+        path.write_text(OLD)
+        keys.write_text("old\n" * 500)
+        child = FORK.Process(target=write_until, args=(path, calls, True), kwargs={"companions": KEYS})
+        child.start()
+        child.join(20)
+        assert keys.read_text() in ("old\n" * 500, "new\n" * 500)
+        assert path.read_text() in (OLD, NEW)
+        if path.read_text() == NEW:
+            assert keys.read_text() == "new\n" * 500, "the text never comes before the files that it needs"
+        if child.exitcode == 0:
+            break
+    assert child.exitcode == 0
+    assert calls > 12
 
 
 @pytest.mark.parametrize("step", ["os.fsync", "os.replace", "tempfile.mkstemp", "os.fdopen"])

@@ -121,3 +121,17 @@ def test_the_polled_part(target: Path, viewer: Client, beat: Callable[[], None])
     beat()
     part = viewer.get("/config/local/drift/", headers={"HX-Request": "true"}).content.decode()
     assert part.lstrip().startswith('<aside class="q-plan q-side" id="drift-state"')
+
+
+def test_what_was_found_before_can_be_had(target: Path, viewer: Client, beat: Callable[[], None]) -> None:
+    whole = target.read_text()
+    target.write_text(whole + "# mine\n")
+    beat()
+    target.write_text(whole)
+    beat()
+    html = page(viewer, "/config/local/drift/")
+    assert "Found before" in html
+    address = html.split("download>")[0].rpartition('href="')[2].partition('"')[0]
+    answer = viewer.get(address)
+    assert answer.content.decode() == whole + "# mine\n"
+    assert 'filename="found-' in answer["Content-Disposition"]
