@@ -104,19 +104,19 @@ def generate(
     planned_rows = _all_planned(inventory.rows, _chosen_ids(own), planned_item, on_row)
     items = [*_with_enhancers(planned_rows), *_lost_files(inventory)]
     router = BY_SLUG[dialect]
-    taken = {plan.profile_id for item in items if isinstance(item, PlannedModel) for plan in item.plans}
-    settings, fragments = entries_apart(settings, fragments, taken)
+    planned = [item for item in items if isinstance(item, PlannedModel)]
+    plans = tuple(plan for item in planned for plan in item.plans)
+    settings, fragments = entries_apart(settings, fragments, [plan.profile_id for plan in plans])
     declared = Declared({own.match: own for own in overrides}, lambda override: budget_of(override, "image"))
     built = build_document(items, settings, timestamp, cache_dir=cache_dir, declared=declared, word_rules=word_rules)
     document = with_fragments(router.convert(with_keys(built, keys), options or Options()), fragments, settings.groups)
     text = router.render(document)
-    planned = [item for item in items if isinstance(item, PlannedModel)]
     return Generated(
         text=text,
         document=document,
         report=_report(document, planned, inventory.findings),
         findings=(*router.verify(document, text), *unstable(text, router.render(document))),
-        plans=tuple(plan for item in planned for plan in item.plans),
+        plans=plans,
     )
 
 
