@@ -22,7 +22,7 @@ from models_app.core.settings_files.table import overrides_table, safe_cell
 from models_app.core.verbs import generate as verb
 from models_app.core.verbs import generate_inputs
 from models_app.core.verbs.environment import Environment
-from models_app.models import Override, Revision, Root, Row
+from models_app.models import Fragment, Override, Revision, Root, Row
 from models_app.selectors.host_files import export_archive, export_texts, host_files
 from models_app.services import add_variant, save_override
 from models_app.services.sections import save_fleet_section
@@ -73,6 +73,9 @@ def settled(scanned, host, do, actor):
     do(add_variant, row=beta, name="cold", values={"temp": 0.0, "flashAttn": "off"}, actor=actor)
     Override.objects.create(host=host, match="*alpha*", quant="Q8_0", fields={"unlisted": True}, position=2, version=1)
     Override.objects.create(host=host, match="*alpha*", fields={"ctx": 512}, position=1, version=1)
+    Fragment.objects.create(host=host, fields={"logLevel": "debug"}, version=1)
+    entry = {"cmd": "run-it ${PORT}", "ttl": 5, "env": ["A=on"], "metadata": {"yes": [1, None, {"x": 1e-05}]}}
+    Fragment.objects.create(host=host, served_id="mine", fields=entry, version=1)
     do(request_plan, host=host, actor=Actor())
     return get_host(host.slug)
 
@@ -119,6 +122,7 @@ def test_without_the_product_the_same_is_planned(settled, tmp_path, monkeypatch)
     newest = Revision.objects.order_by("-number").first()
     body = "".join(newest.text.splitlines(keepends=True)[4:])
     assert "game" in body
+    assert "run-it" in body
     assert "/opt/llama-server" in body
     assert body_of(out.getvalue()) == body
 

@@ -11,7 +11,7 @@ from gpus_app.models import Backend, HostSetting
 from gpus_app.selectors import get_host
 from models_app.core.imports.report import Status
 from models_app.core.imports.settings_source import joined
-from models_app.models import ApiKey, Change, ImportBatch, Override, Root, Row, Variant
+from models_app.models import ApiKey, Change, Fragment, ImportBatch, Override, Root, Row, Variant
 from models_app.selectors.host_files import export_archive, export_texts
 from models_app.services import save_override
 from models_app.services.import_applying import Choice, items_of_batch, start_apply
@@ -69,7 +69,7 @@ def test_another_host_is_set_the_same_and_back(settled, read, take, actor, do, s
     """The same models on a host where nothing is set: the export of the one makes the export of the other."""
     texts = export_texts(settled, with_secrets=True)
     root = settled.roots.get()
-    for model in (HostSetting, Override, Backend):
+    for model in (HostSetting, Override, Backend, Fragment):
         model.objects.filter(host=settled).delete()
     bare = export_texts(get_host(settled.slug), with_secrets=True)
     assert bare[SIDECAR] != texts[SIDECAR]
