@@ -95,7 +95,6 @@ def generate(
     `word_rules` are those by which the host splits commands; `fragments` are merged last; `keys` stand in place of those
     of the settings.
     """
-
     own = {
         (row.full_path, row.quant): resolve_override(overrides, row.full_path, row.quant, same_path) or Override()
         for row in inventory.rows
