@@ -38,6 +38,8 @@ class Build:
         self.output_ids = self.graph.given(output_rows, element_bytes=I32)
         self.positions = self.graph.given(self.style.positions_per_token * self.tokens, element_bytes=I32)
         self.query_scales = self.graph.given(1, 1, self.tokens)
+        self.input: Tensor | None = None
+        """Where it is wider than the embedding: what early blocks add more rows of."""
         self._caches: dict[bool, CacheInputs] = {}
         self.state_ids = self.graph.given(geo.slots, element_bytes=I32)
         self.own_state_ids = self.graph.view(self.state_ids, (geo.slots,), ())
@@ -118,21 +120,30 @@ def _turn(build: Build, cache_type: str, lengths: set[int], *, smallest: bool) -
 
 def embedded_input(build: Build) -> Tensor:
     """Tokens, ready embeddings, or a mix of both: llama.cpp keeps all three in its graph."""
-    graph, width, tokens, host = build.graph, build.shape.embedding, build.tokens, build.homes.host
-    from_tokens = graph.op((width, tokens), graph.given(tokens, element_bytes=I32), home=host)
+    graph, embedding, tokens, host = build.graph, build.shape.embedding, build.tokens, build.homes.host
+    width = embedding * (1 + build.shape.stacked_inputs)
+    x = _token_rows(build, width)
     ready = graph.given(width, tokens)
     copied = graph.op((width, tokens), graph.given(width, tokens))
-    rows = graph.op((width, tokens), graph.given(tokens, element_bytes=I32), home=host)
-    mixed = graph.write(copied, rows, graph.given(tokens, element_bytes=I64), copied)
-    graph.expand(from_tokens, ready, mixed)
+    mixed = graph.write(copied, _token_rows(build, width), graph.given(tokens, element_bytes=I64), copied)
+    graph.expand(x, ready, mixed)
+    if width > embedding:
+        x = build.input = graph.view(x, (embedding, tokens), (x.strides[1],))
     if build.style.input_scale == "rows":
-        from_tokens = graph.over(from_tokens, graph.given(1, tokens))
+        x = graph.over(x, graph.given(1, tokens))
     elif build.style.input_scale == "whole" or build.shape.scaled_input:
-        from_tokens = graph.over(from_tokens)
-    graph.expand(from_tokens)
+        x = graph.over(x)
+    graph.expand(x)
     if build.style.position_table:
-        from_tokens = graph.over(from_tokens, graph.op((width, tokens), build.positions, home=host))
-    return build.norm(from_tokens, build.homes.blocks[0]) if build.style.input_norm else from_tokens
+        x = graph.over(x, graph.op((embedding, tokens), build.positions, home=host))
+    return build.norm(x, build.homes.blocks[0]) if build.style.input_norm else x
+
+
+def _token_rows(build: Build, width: int) -> Tensor:
+    """Rows of the embedding, filled up where the input is wider than that."""
+    graph, embedding, tokens = build.graph, build.shape.embedding, build.tokens
+    rows = graph.op((embedding, tokens), graph.given(tokens, element_bytes=I32), home=build.homes.host)
+    return graph.op((width, tokens), rows) if width > embedding else rows
 
 
 def attention(build: Build, x: Tensor, index: int) -> Tensor:
@@ -168,6 +179,8 @@ def _has_positions(build: Build, index: int) -> bool:
     match build.style.positions:
         case "sliding":
             return blocks[index].sliding or not any(block.sliding for block in blocks)
+        case "sliding or dense":
+            return blocks[index].sliding or not blocks[index].expert_width
         case "all but fourths":
             return (index + 1) % 4 != 0
         case "all but firsts":

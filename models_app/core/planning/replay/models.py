@@ -19,6 +19,8 @@ def whole_graph(build: Build) -> Graph:
     last = len(shape.blocks) - 1
     for index in range(last + 1):
         x = _block(build, x, index, is_last=index == last)
+        if build.input is not None and index < shape.stacked_inputs:
+            x = graph.over(x, graph.view(build.input, build.input.shape[:2], build.input.strides[1:2]))
     if style.wanted_rows == "before norm":
         x = build.wanted_rows(_kept(x))
     x = build.norm(x, build.homes.output)

@@ -73,6 +73,8 @@ class ModelShape(NamedTuple):
     latent: LatentShape | None
     positions: bool
     """False where the file switches the positions of queries and keys off."""
+    stacked_inputs: int
+    """Further rows of the embedding's width in the input, each added by one of the first blocks."""
     scaled_input: bool
     scaled_residual: bool
     scaled_logits: bool
@@ -121,6 +123,7 @@ def model_shape(model: ModelKeys, caches: tuple[BlockCache, ...]) -> ModelShape 
         ),
         latent=_latent(model) if model.latent else None,
         positions=header.extra.get("rope.scaling.finetuned") is not False,
+        stacked_inputs=model.stacked_inputs,
         scaled_input=bool(header.extra.get("embedding_scale")),
         scaled_residual=bool(header.extra.get("residual_scale")),
         scaled_logits=bool(header.extra.get("logit_scale") or header.extra.get("final_logit_softcapping")),

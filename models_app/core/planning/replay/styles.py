@@ -25,7 +25,7 @@ class Style(NamedTuple):
     """Of blocks that do not attend: `mamba`, `mamba2`, `convolution` or `delta`."""
     positions: str = "all"
     """Blocks whose queries and keys have positions: `all`, `sliding`, `all but fourths` or `all but firsts` of
-    every four, or `none`. `sliding`: all in a model without windows.
+    every four, `sliding or dense`, or `none`. `sliding`: all in a model without windows.
     """
     positions_per_token: int = 1
     scaled_queries: bool = False
@@ -84,7 +84,7 @@ _CHOSEN = Router(normed=None, biased=True)
 STYLES: dict[str, Style] = {
     **dict.fromkeys(_PLAIN.split(), Style()),
     "gemma": Style(input_scale="whole"),
-    "qwen2vl": Style(positions_per_token=4),
+    **dict.fromkeys(("qwen2vl", "qwen3vl", "qwen3vlmoe"), Style(positions_per_token=4)),
     "smollm3": Style(positions="all but fourths"),
     "chatglm": _FUSED,
     # queries, keys and values in one, or feed-forwards that are added the other way round
@@ -124,7 +124,7 @@ STYLES: dict[str, Style] = {
         router=_CHOSEN,
     ),
     "cohere2moe": _LAYERED._replace(
-        parallel="input", positions="sliding", wanted_rows="behind norm", router=Router(normed=None)
+        parallel="input", positions="sliding or dense", wanted_rows="behind norm", router=Router(normed=None)
     ),
     "gpt-oss": Style(router=Router(normed=False, chosen_first=True), wanted_rows="before norm"),
     "llama4": Style(positions="all but fourths", scaled_queries=True, router=Router(normed=False, weights_first=True)),
