@@ -20,6 +20,7 @@ _MOST_RADIOS = 3
 _LONGEST_AUTOMATIC = 24
 _HOST_KEYS = frozenset({"vramTargetGB", "threads", "ttlSec", "dry"})
 """Fields whose automatic value is a setting of the host."""
+_PRIORITIES = (("1", "Medium"), ("2", "High"), ("3", "Realtime"))
 _WINDOWS = (8192, 16384, 32768, 65536, 131072)
 
 
@@ -99,6 +100,8 @@ class Facts:
     """A variant's model: what it hands down, by key."""
     backends: tuple[tuple[str, str], ...] = ()
     """(id, name) of the backends that may run the model."""
+    chains: tuple[str, ...] = ()
+    """Chains of speculative decoding that the model can run."""
     window_tokens: int = 0
     """What the plan of this form runs with, 0 where it has no window of its own."""
 
@@ -142,7 +145,7 @@ def control_of(form: EditorForm, row: Field, facts: Facts) -> Control:
 def _shape(form: EditorForm, row: Field, facts: Facts) -> str:
     if form.on_variant and row.sentinel:
         return SENTINEL
-    if row.key == "backend" and facts.backends:
+    if (row.key == "backend" and facts.backends) or row.key == "prio":
         return SELECT
     if row.kind == SWITCH:
         return TRI if row.nullable else CHECK
@@ -161,6 +164,8 @@ def _options(form: EditorForm, row: Field, facts: Facts, text: str, automatic: s
     named: tuple[tuple[str, str], ...] = ()
     if row.key == "backend":
         named = facts.backends
+    elif row.key == "prio":
+        named = _PRIORITIES
     elif row.kind == SWITCH and row.nullable:
         named = (("on", "On"), ("off", "Off"))
     elif row.kind == CHOICE:
@@ -239,7 +244,9 @@ def _slide(form: EditorForm, row: Field, facts: Facts) -> Slide | None:
 
 
 def _picks(form: EditorForm, row: Field, facts: Facts, text: str) -> tuple[Option, ...]:
-    """Windows that the model was trained for, as buttons."""
+    """Windows that the model was trained for, or chains that it can run, as buttons."""
+    if row.key == "spec":
+        return tuple(Option(chain, chain, chain == text) for chain in facts.chains)
     trained = form.limits.trained_tokens
     if row.key != "ctx" or not trained:
         return ()

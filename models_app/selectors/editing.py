@@ -18,6 +18,7 @@ from models_app.core.launch.executables import readable_kinds
 from models_app.core.launch.locks import locked_fields
 from models_app.core.launch.ownership import custom_text, text_of
 from models_app.core.launch.pins import read_pins
+from models_app.core.planning.drafters import offered_chains
 from models_app.core.plans.chosen import chosen_values
 from models_app.core.settings import Override, Variant
 from models_app.core.state.checks import Limits
@@ -61,9 +62,16 @@ class Editing:
         stored = self.pinned.fields
         flags = self._backend_flags
         found = offered(fields, FIRST_FLAGS if flags is None else flags, stored)
-        if self.backends or self.pinned.override.backend:
-            return found
-        return tuple(field for field in found if field.key != "backend")
+        hidden = set() if self.backends else {"backend"}
+        if not (self.detail.found.mmproj_path or self.pinned.override.mmproj_file):
+            hidden.add("mmproj")  # there is no projector to place
+        return tuple(field for field in found if field.key not in hidden or field.key in stored)
+
+    @property
+    def chains(self) -> tuple[str, ...]:
+        """Chains of speculative decoding that the model can run."""
+        header = self.detail.header
+        return offered_chains(bool(header and header.nextn_layers), self.detail.found.draft_kind)
 
     @property
     def takes_arguments(self) -> bool:

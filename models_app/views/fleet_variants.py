@@ -15,6 +15,7 @@ from models_app import convert
 from models_app.core.discovery.names import slugify
 from models_app.core.fields.groups import variant_fields
 from models_app.core.launch.findings import TextFinding
+from models_app.core.planning.drafters import ALL_CHAINS
 from models_app.core.settings import Override
 from models_app.core.state.checks import Limits
 from models_app.core.state.variants import VISION
@@ -112,7 +113,7 @@ def fleet_delete(request: Request, slug: str, name: str) -> HttpResponse:
 def _tried(request: Request, host: Host, name: str, form: EditorForm) -> HttpResponse:
     """While somebody types: what the form would change, and the slots beside the fields."""
     check_rate(request)
-    facts = Facts(settings=convert.core_settings(host), source=f"variant {name}")
+    facts = Facts(settings=convert.core_settings(host), source=f"variant {name}", chains=ALL_CHAINS)
     context: dict[str, object] = {"form": form, "groups": control_groups(form, facts)}
     if not form.errors:
         context |= {
@@ -161,7 +162,7 @@ def _page(
     impact: fleet.Impact | None = None,
     asked: str = "",
 ) -> HttpResponse:
-    facts = Facts(settings=convert.core_settings(host), source=f"variant {name}")
+    facts = Facts(settings=convert.core_settings(host), source=f"variant {name}", chains=ALL_CHAINS)
     context = host_context(request, host) | {
         "name": name,
         "suffix": slugify(name),

@@ -238,6 +238,7 @@ def _facts(editing: Editing, preview: Preview) -> Facts:
         authors={key: f"{who}, {ago(at, now)}" for key, (who, at) in selectors.authors(changes).items()},
         source=f"rule {pattern}" if pattern else "this model",
         backends=editing.backends,
+        chains=editing.chains,
         window_tokens=preview.base.placement.ctx_tokens if preview.base.placement else 0,
     )
 

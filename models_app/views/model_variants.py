@@ -176,6 +176,7 @@ def _facts(editing: Editing, held: Variant) -> Facts:
         automatic=editing.variant_values(convert.core_variant(held), _profile_id(editing.row, held)),
         source=f"variant {held.name}",
         inherited=editing.inherited,
+        chains=editing.chains,
     )
 
 

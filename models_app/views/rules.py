@@ -17,6 +17,7 @@ from models_app.core.fields.rules import IDENTITY_FIELDS, rule_fields
 from models_app.core.launch.backends import engine_of
 from models_app.core.launch.findings import TextFinding
 from models_app.core.launch.locks import locked_fields
+from models_app.core.planning.drafters import ALL_CHAINS
 from models_app.core.state.checks import Limits
 from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
 from models_app.models import Override
@@ -238,5 +239,6 @@ class RuleForm:
             settings=self.facts.settings,
             authors={key: f"{who}, {ago(at, now)}" for key, (who, at) in authors(changes).items()},
             source="this rule",
+            chains=ALL_CHAINS,
             backends=tuple((row.slug, f"{row.name or row.path} ({row.kind})") for row in self.host.backends.all()),
         )

@@ -261,7 +261,8 @@
     row.classList.toggle("bad", bad);
     row.classList.toggle("set", !field.disabled && saysSomething(row, field));
     for (const pick of row.querySelectorAll("button[data-set]")) {
-      pick.setAttribute("aria-pressed", String(Number(pick.dataset.value) === tokens(field.value)));
+      const same = pick.dataset.value === field.value || Number(pick.dataset.value) === tokens(field.value);
+      pick.setAttribute("aria-pressed", String(same));
     }
   });
 

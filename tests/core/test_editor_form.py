@@ -60,6 +60,8 @@ def test_texts_mean_values(key, text, value):
         ("tensorSplit", "0,0", "at least one share"),
         ("tensorSplit", "1,-1", "numbers of 0 or more"),
         ("overrideTensor", "ffn", "pattern=buffer"),
+        ("spec", "draft-mtp+ngram", "ngram is not known"),
+        ("spec", "none+ngram-mod", "none stands alone"),
         ("topP", "1.5", "0 to 1"),
         ("temp", "1e", "You typed “1e”"),
         ("ub", "x", "Accepted is 32 to 16,384 tokens"),

@@ -261,3 +261,16 @@ def test_an_embedding_model_has_the_fields_of_its_class(
     assert post_to(other, ctx="2048", ttlSec="0").status_code == 302
     assert Override.objects.get().fields.keys() <= {"ctx", "ttlSec"}
     assert Override.objects.get().fields["ttlSec"] == 0
+
+
+def test_only_what_the_model_can_do_is_offered(editor: Client, row: Row, save: Any) -> None:
+    html = editor.get(f"/models/{row.pk}/edit/").content.decode()
+    offered = re.findall(r'name="pick" value="spec=([^"]+)"', html)
+    assert offered == ["ngram-mod", "ngram-map-k4v", "none"], "no drafter in the file, none beside it"
+    assert 'name="mmproj"' not in html, "no projector to place"
+    assert re.search(r'<select[^>]*name="prio"[^>]*>.*?Medium.*?Realtime', html, re.S)
+    refused = save(spec="draft-mtp+magic")
+    assert refused.status_code == 422
+    assert "magic is not known" in refused.content.decode()
+    assert save(spec="none", prio="2").status_code == 302
+    assert Override.objects.get().fields == {"spec": "none", "prio": 2}

@@ -53,6 +53,27 @@ def effective_spec(has_mtp_layers: bool, draft_kind: str, *wishes: str) -> str:
     return AUTO_MTP if has_mtp_layers or draft_kind == "mtp" else AUTO_PLAIN
 
 
+def offered_chains(has_mtp_layers: bool, draft_kind: str) -> tuple[str, ...]:
+    """Chains that a model can run: with a drafter only where the header or the paired file has one."""
+    kinds = {"mtp": has_mtp_layers or draft_kind == "mtp", "dflash": draft_kind == "dflash"}
+    drafters = [element for element, kind in _KIND_OF_ELEMENT.items() if kinds[kind]]
+    with_drafter = [chain for drafter in drafters for chain in (f"{drafter}+{AUTO_PLAIN}", drafter)]
+    return (*with_drafter, AUTO_PLAIN, "ngram-map-k4v", "none")
+
+
+ALL_CHAINS = offered_chains(True, "dflash")
+"""For forms that are about many models."""
+
+
+def spec_problem(spec: str) -> str:
+    """Why a text is no chain, "" when it is one; blank says nothing."""
+    chain = spec_chain(spec)
+    unknown = [part for part in chain if part not in _NGRAM_LENGTHS and part not in _SNAPSHOT_ELEMENTS]
+    if unknown:
+        return f"{unknown[0][:40]} is not known; join draft-mtp, draft-dflash, ngram-map-k4v and ngram-mod by +."
+    return "none stands alone." if "none" in chain and len(chain) > 1 else ""
+
+
 def drafts(spec: str) -> bool:
     """Does the chain hold an element that drafts with a model?"""
     chain = spec_chain(spec)

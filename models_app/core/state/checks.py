@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from models_app.core.fields import Field
+from models_app.core.planning.drafters import spec_problem
 from models_app.core.state.overrides import is_none
 
 ROPE_FACTOR = 8
@@ -57,6 +58,8 @@ def joint_problems(values: Mapping[str, Any], limits: Limits) -> dict[str, str]:
     if values.get("swapGroup") == "cpu" and values.get("device", "cpu") != "cpu":
         # It would hold VRAM that the pool of the cpu group does not count.
         problems["swapGroup"] = "Swap group: a model on the GPU cannot be in the CPU group. Set Device to CPU first."
+    if problem := spec_problem(values.get("spec") or ""):
+        problems["spec"] = f"Speculative decoding: {problem}"
     if problem := split_problem(values.get("tensorSplit") or "", limits.device_count):
         problems["tensorSplit"] = problem
     if problem := pairs_problem(values.get("overrideTensor") or ""):
