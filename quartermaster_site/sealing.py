@@ -5,7 +5,10 @@ A copy of the database alone tells nothing. Whoever loses the key file loses the
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
+from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
 
@@ -37,16 +40,29 @@ def unseal(sealed: str) -> str:
 def _box() -> Fernet:
     path = env.prepared_data_dir() / FILE_NAME
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        key = path.read_bytes().strip()
-    except OSError as error:
-        raise Unsealable(f"{path} cannot be written: {error.strerror}.") from error
-    else:
-        key = Fernet.generate_key()
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(key)
-    try:
-        return Fernet(key)
+        return Fernet(_key(path))
     except ValueError as error:
         raise Unsealable(f"{path} is damaged.") from error
+
+
+def _key(path: Path) -> bytes:
+    """The key of this installation, made at first use. Raises Unsealable.
+
+    A new one is linked to its place whole, so that of several processes the first wins and none reads half a key.
+    """
+    try:
+        return path.read_bytes().strip()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise Unsealable(f"{path} cannot be read: {error.strerror}.") from error
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=FILE_NAME) as fresh:  # mode 0600
+            fresh.write(Fernet.generate_key())
+            fresh.flush()
+            os.fsync(fresh.fileno())
+            with contextlib.suppress(FileExistsError):
+                os.link(fresh.name, path)
+        return path.read_bytes().strip()
+    except OSError as error:
+        raise Unsealable(f"{path} cannot be written: {error.strerror}.") from error
