@@ -1,8 +1,8 @@
-"""The files that a host can be exported as: what each is, how large, where it is to be had."""
+"""The files that a host can be exported as: what each is, where it is to be had."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.urls import reverse
@@ -11,7 +11,6 @@ from gpus_app.models import Host
 from models_app.core.settings_files.files import GENERATE_FILE_NAME
 from models_app.core.state.sidecar import FILE_NAME
 from models_app.selectors.host_files import TABLE_NAME
-from quartermaster_site.figures import counted, size
 
 _ABOUT = {
     GENERATE_FILE_NAME: "Folders, groups, pinned components and rules, as people write them.",
@@ -25,22 +24,14 @@ _ROUTERS_FILE = "The newest text for the router."
 class ExportLine:
     name: str
     about: str
-    size: str
-    lines: str
     url: str
 
 
-def export_lines(host: Host, texts: Mapping[str, str]) -> list[ExportLine]:
+def export_lines(host: Host, names: Iterable[str]) -> list[ExportLine]:
     """One line a file, in the order of the export."""
     return [
-        ExportLine(
-            name=name,
-            about=_ABOUT.get(name, _ROUTERS_FILE),
-            size=size(len(text.encode())),
-            lines=counted(text.count("\n"), "line"),
-            url=reverse("models:export-file", args=[host.slug, name]),
-        )
-        for name, text in texts.items()
+        ExportLine(name, _ABOUT.get(name, _ROUTERS_FILE), reverse("models:export-file", args=[host.slug, name]))
+        for name in names
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from gpus_app import device_settings, watch_settings
@@ -22,9 +23,9 @@ from models_app.core.settings_files.table import overrides_table
 from models_app.core.settings_files.writing import generate_text, sidecar_text
 from models_app.core.state.edits import put_backends
 from models_app.core.state.globs import is_glob
-from models_app.core.state.overrides import resolve_index
+from models_app.core.state.rules import row_reach
 from models_app.core.state.sidecar import FILE_NAME, Sidecar, sidecar_from_mapping
-from models_app.models import ApiKey, Fragment, Row, StoredPlan
+from models_app.models import ApiKey, Fragment, Revision, Row, StoredPlan
 from models_app.models import Override as StoredOverride
 from models_app.selectors.fleet import latest_candidate
 from models_app.services.drift import storable_text
@@ -166,53 +167,84 @@ def _masked(pinned: Any) -> Any:
     return replace(pinned, **{name: redact(getattr(pinned, name)) for name in _LAUNCH_TEXTS})
 
 
-def export_texts(host: Host, *, with_secrets: bool = False) -> dict[str, str]:
-    """File name -> text of everything that can be exported of a host, in the order of the page.
+class Export:
+    """Everything that can be exported of a host, each text made when it is asked for.
 
-    The router's file is its newest text; there is none before the first planning. Nothing in the texts depends on when
-    they are made.
+    Nothing in the texts depends on when they are made. The router's file is the newest text; there is none before the
+    first planning.
     """
-    files = host_files(host, with_secrets=with_secrets)
-    shown = files if with_secrets else masked(files)
-    about = [f"Settings of {host.slug}, exported by Quartermaster"]
-    if not with_secrets and (shown != files or files.sidecar.api_keys):
-        about.append("Secrets in launch texts and keys are masked; an import keeps those that are set")
-    revision = latest_candidate(host)
-    texts: dict[str, str] = {}
-    if revision is not None:
-        text = _with_secrets(revision.text) if with_secrets else storable_text(host, revision.text)
-        texts[BY_SLUG[revision.dialect].file_name] = text
-    return texts | {
-        GENERATE_FILE_NAME: generate_text(shown.generate, about),
-        FILE_NAME: sidecar_text(shown.sidecar, about),
-        TABLE_NAME: overrides_table(shown.rows, _models_of(host, files.rows)),
-    }
+
+    def __init__(self, host: Host, *, with_secrets: bool = False) -> None:
+        self.host, self.with_secrets = host, with_secrets
+        self._makers: dict[str, Callable[[], str]] = {
+            **{BY_SLUG[slug].file_name: self._router_text for slug in self._dialects()},
+            GENERATE_FILE_NAME: lambda: generate_text(self._shown.generate, self._about),
+            FILE_NAME: lambda: sidecar_text(self._shown.sidecar, self._about),
+            TABLE_NAME: lambda: overrides_table(self._shown.rows, _models_of(self.host, self._files.rows)),
+        }
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the files, in the order of the page."""
+        return list(self._makers)
+
+    def text(self, name: str) -> str:
+        return self._makers[name]()
+
+    def texts(self) -> dict[str, str]:
+        return {name: self.text(name) for name in self.names}
+
+    def archive(self) -> bytes:
+        """All of it as one zip file with a folder named like the host."""
+        return zip_of({f"{self.host.slug}/{name}": text for name, text in self.texts().items()})
+
+    def _dialects(self) -> list[str]:
+        newest = Revision.objects.filter(host=self.host).order_by("-number")
+        return list(newest.values_list("dialect", flat=True)[:1])
+
+    def _router_text(self) -> str:
+        revision = latest_candidate(self.host)
+        text = revision.text if revision else ""
+        if not self.with_secrets:
+            return storable_text(self.host, text)
+        try:
+            return resolved(text, secrets_of([text]))
+        except Refused:  # a key that is over keeps its placeholder until the next planning
+            return text
+
+    @cached_property
+    def _files(self) -> HostFiles:
+        return host_files(self.host, with_secrets=self.with_secrets)
+
+    @cached_property
+    def _shown(self) -> HostFiles:
+        return self._files if self.with_secrets else masked(self._files)
+
+    @property
+    def _about(self) -> list[str]:
+        about = [f"Settings of {self.host.slug}, exported by Quartermaster"]
+        if not self.with_secrets and (self._shown != self._files or self._files.sidecar.api_keys):
+            about.append("Secrets in launch texts and keys are masked; an import keeps those that are set")
+        return about
 
 
-def _with_secrets(text: str) -> str:
-    """As a host would write it; a key that is over meanwhile keeps its placeholder."""
-    try:
-        return resolved(text, secrets_of([text]))
-    except Refused:
-        return text
+def export_texts(host: Host, *, with_secrets: bool = False) -> dict[str, str]:
+    """File name -> text of the whole export."""
+    return Export(host, with_secrets=with_secrets).texts()
 
 
 def export_archive(host: Host, *, with_secrets: bool = False) -> bytes:
-    """The same as one zip file with a folder named like the host."""
-    texts = export_texts(host, with_secrets=with_secrets)
-    return zip_of({f"{host.slug}/{name}": text for name, text in texts.items()})
+    """The same as one zip file."""
+    return Export(host, with_secrets=with_secrets).archive()
 
 
 def _models_of(host: Host, rows: tuple[Override, ...]) -> Callable[[Override], Iterable[str]]:
     """Served ids of the models for which each row counts."""
-
-    def same_path(match: str, path: str) -> bool:
-        return path_key(match, host.os_family) == path_key(path, host.os_family)
-
-    ids: dict[tuple[str, str], list[str]] = {}
     models = Row.objects.filter(host=host).exclude(state=Row.State.MISSING).order_by("served_id", "path")
-    for path, quant, served_id in models.values_list("path", "quant", "served_id"):
-        index = resolve_index(rows, path, quant, same_path)
-        if index is not None:
-            ids.setdefault((rows[index].match, rows[index].quant), []).append(served_id)
+    known = list(models.values_list("path", "quant", "served_id"))
+    reach = row_reach(rows, [(path, quant) for path, quant, _ in known], lambda path: path_key(path, host.os_family))
+    ids = {
+        (row.match, row.quant): [known[model][2] for model in found.won(place)]
+        for place, (row, found) in enumerate(zip(rows, reach, strict=True))
+    }
     return lambda row: ids.get((row.match, row.quant), ())

@@ -11,7 +11,7 @@ from gpus_app.selectors import get_host
 from models_app.pages.export_page import archive_name, export_lines
 from models_app.pages.shell import remember_host
 from models_app.selectors.comparing import publishing_of
-from models_app.selectors.host_files import export_archive, export_texts
+from models_app.selectors.host_files import Export
 from quartermaster_site.access.audit import actor_of, record
 from quartermaster_site.access.permissions import Level, may, needs, require
 from quartermaster_site.errors import NotFound
@@ -28,7 +28,7 @@ def export_show(request: Request, slug: str) -> HttpResponse:
     name = archive_name(host)
     context = {
         "host": host,
-        "lines": export_lines(host, export_texts(host)),
+        "lines": export_lines(host, Export(host).names),
         "archive": name,
         "archive_url": reverse("models:export-file", args=[slug, name]),
         "publishing": publishing_of(host),
@@ -58,9 +58,9 @@ def export_file(request: Request, slug: str, name: str) -> HttpResponse:
 
 
 def _content(host: Host, name: str, with_secrets: bool) -> bytes | str:
+    export = Export(host, with_secrets=with_secrets)
     if name == archive_name(host):
-        return export_archive(host, with_secrets=with_secrets)
-    texts = export_texts(host, with_secrets=with_secrets)
-    if name not in texts:
+        return export.archive()
+    if name not in export.names:
         raise NotFound("There is no such file in the export.")
-    return texts[name]
+    return export.text(name)

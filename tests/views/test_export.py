@@ -35,7 +35,7 @@ def address(host, name=""):
 
 
 def test_a_viewer_gets_every_file_without_secrets(pinned, viewer, django_assert_max_num_queries):
-    with django_assert_max_num_queries(30):
+    with django_assert_max_num_queries(21):
         text = viewer.get(address(pinned)).content.decode()
     assert "with secrets" not in text
     for name in NAMES:
