@@ -194,17 +194,18 @@ def cached_attention(build: Build, q: Tensor, k: Tensor, v: Tensor, index: int) 
     graph, block, home = build.graph, build.shape.blocks[index], build.homes.blocks[index]
     inputs = build.cache_inputs(block.sliding)
     if inputs.key_turn is not None:
-        q, k = _turned(graph, q, inputs.key_turn), _turned(graph, k, inputs.key_turn)
+        q, k = turned(graph, q, inputs.key_turn), turned(graph, k, inputs.key_turn)
     if inputs.value_turn is not None:
-        v = _turned(graph, v, inputs.value_turn)
+        v = turned(graph, v, inputs.value_turn)
     graph.expand(q, v, k)
     keys = stored(build, k, inputs.key_ids, inputs.cells, home, build.launch.type_k)
     values = stored(build, v, inputs.value_ids, inputs.cells, home, build.launch.type_v)
     result = attended(build, q, keys, values, inputs, None)
-    return result if inputs.value_turn is None else _turned(graph, result, inputs.value_turn)
+    return result if inputs.value_turn is None else turned(graph, result, inputs.value_turn)
 
 
-def _turned(graph: Graph, x: Tensor, turn: Tensor) -> Tensor:
+def turned(graph: Graph, x: Tensor, turn: Tensor) -> Tensor:
+    """Queries, keys, values or results for a quantised cache."""
     size = turn.shape[0]
     dims = size, x.elements // size
     flat = graph.reshape(x, *dims) if x.strides == contiguous(x.shape, F32) else graph.op(dims, x)

@@ -6,12 +6,12 @@ from models_app.core.planning.replay.building import Build
 from models_app.core.planning.replay.tensors import I32, Tensor
 
 
-def routed_experts(build: Build, x: Tensor, index: int) -> Tensor:
-    """The sum of the results of the chosen experts."""
+def routed_experts(build: Build, x: Tensor, index: int, logits: Tensor | None = None) -> Tensor:
+    """The sum of the results of the chosen experts; `logits` where the router reads something else than they do."""
     graph, shape, block, tokens = build.graph, build.shape, build.shape.blocks[index], build.tokens_of(x)
     home, used, width = build.homes.experts[index], shape.experts_used, shape.embedding
     router = build.style.router
-    chosen, weights = _weights(build, x, index)
+    chosen, weights = _weights(build, x, index, logits)
     graph.expand(weights)
     rows = graph.reshape(x, width, 1, tokens)
     if router.weights_first:
@@ -23,6 +23,9 @@ def routed_experts(build: Build, x: Tensor, index: int) -> Tensor:
     else:
         product = graph.over(graph.over(up))
     results = graph.op((width, used, tokens), product, chosen, home=home)
+    if router.scaled_results:
+        spread = graph.op((1, shape.experts, tokens), graph.stored(1, shape.experts, home=home))
+        results = graph.over(results, graph.op((1, used, tokens), spread, chosen))
     if not router.weights_first:
         results = graph.over(results, weights)
     graph.expand(results)
@@ -35,11 +38,12 @@ def routed_experts(build: Build, x: Tensor, index: int) -> Tensor:
     return graph.op(total.shape, total) if used == 1 else total
 
 
-def _weights(build: Build, x: Tensor, index: int) -> tuple[Tensor, Tensor]:
+def _weights(build: Build, x: Tensor, index: int, logits: Tensor | None) -> tuple[Tensor, Tensor]:
     """Which experts each token goes to, and how their results are weighted."""
     graph, experts, used = build.graph, build.shape.experts, build.shape.experts_used
     tokens, router = build.tokens_of(x), build.style.router
-    logits = build.linear(x, experts, build.homes.blocks[index])
+    if logits is None:
+        logits = build.linear(x, experts, build.homes.blocks[index])
     biased = build.shape.router.sigmoid if router.biased is None else router.biased
     scores = logits if router.chosen_first else graph.over(logits)
     choice = logits if router.weights_first else graph.over(scores) if biased else scores

@@ -5,6 +5,7 @@ from __future__ import annotations
 from models_app.core.planning.replay.building import Build, attention, embedded_input, feed_forward
 from models_app.core.planning.replay.delta import delta_net, gated_attention
 from models_app.core.planning.replay.experts import routed_experts
+from models_app.core.planning.replay.gemma4 import gemma4_blocks
 from models_app.core.planning.replay.latent import latent_attention
 from models_app.core.planning.replay.mixers import first_mamba, second_mamba, short_convolution
 from models_app.core.planning.replay.tensors import Graph, Tensor
@@ -16,11 +17,7 @@ def whole_graph(build: Build) -> Graph:
     """Input, blocks, and logits."""
     style, graph, shape = build.style, build.graph, build.shape
     x = embedded_input(build)
-    last = len(shape.blocks) - 1
-    for index in range(last + 1):
-        x = _block(build, x, index, is_last=index == last)
-        if build.input is not None and index < shape.stacked_inputs:
-            x = graph.over(x, graph.view(build.input, build.input.shape[:2], build.input.strides[1:2]))
+    x = gemma4_blocks(build, x) if shape.architecture == "gemma4" else _blocks(build, x)
     if style.wanted_rows == "before norm":
         x = build.wanted_rows(_kept(x))
     x = build.norm(x, build.homes.output)
@@ -29,6 +26,15 @@ def whole_graph(build: Build) -> Graph:
     logits = build.linear(x, shape.vocabulary, build.homes.output)
     graph.expand(graph.over(logits) if shape.scaled_logits else logits)
     return graph
+
+
+def _blocks(build: Build, x: Tensor) -> Tensor:
+    graph, last = build.graph, len(build.shape.blocks) - 1
+    for index in range(last + 1):
+        x = _block(build, x, index, is_last=index == last)
+        if build.input is not None and index < build.shape.stacked_inputs:
+            x = graph.over(x, graph.view(build.input, build.input.shape[:2], build.input.strides[1:2]))
+    return x
 
 
 def _kept(x: Tensor) -> Tensor:

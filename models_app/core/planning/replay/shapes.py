@@ -18,6 +18,8 @@ class BlockShape(NamedTuple):
     value_length: int
     sliding: bool
     attends: bool
+    owns: bool
+    """It has a cache of its own."""
     recurrent: bool
     feed_forward: int
     gated: bool
@@ -75,6 +77,8 @@ class ModelShape(NamedTuple):
     """False where the file switches the positions of queries and keys off."""
     stacked_inputs: int
     """Further rows of the embedding's width in the input, each added by one of the first blocks."""
+    block_input: int
+    """Width of the input that every block gets."""
     scaled_input: bool
     scaled_residual: bool
     scaled_logits: bool
@@ -124,6 +128,7 @@ def model_shape(model: ModelKeys, caches: tuple[BlockCache, ...]) -> ModelShape 
         latent=_latent(model) if model.latent else None,
         positions=header.extra.get("rope.scaling.finetuned") is not False,
         stacked_inputs=model.stacked_inputs,
+        block_input=model.number("embedding_length_per_layer_input"),
         scaled_input=bool(header.extra.get("embedding_scale")),
         scaled_residual=bool(header.extra.get("residual_scale")),
         scaled_logits=bool(header.extra.get("logit_scale") or header.extra.get("final_logit_softcapping")),
@@ -141,6 +146,9 @@ def _is_sound(shape: ModelShape) -> bool:
         return False
     if any(block.attends and not (block.heads and block.kv_heads) for block in shape.blocks):
         return False
+    shares = any(block.attends and not block.owns for block in shape.blocks)
+    if shares and not (shape.architecture == "gemma4" and _own_both_kinds(shape.blocks)):
+        return False
     style = STYLES[shape.architecture]
     kind = style.mixer
     if (shape.latent is not None) != style.latent or (shape.latent is not None and not all(shape.latent[2:5])):
@@ -154,6 +162,17 @@ def _is_sound(shape: ModelShape) -> bool:
     return not kind or mixer.kernel > 0
 
 
+def _own_both_kinds(blocks: tuple[BlockShape, ...]) -> bool:
+    """Every block that shares a cache comes after one of its kind that has it."""
+    owned = set[bool]()
+    for block in blocks:
+        if block.owns:
+            owned.add(block.sliding)
+        elif block.sliding not in owned:
+            return False
+    return True
+
+
 def _block(model: ModelKeys, index: int, cache: BlockCache) -> BlockShape:
     key, value = model.head_lengths(cache.sliding)
     weights = model.weights(index)
@@ -165,6 +184,7 @@ def _block(model: ModelKeys, index: int, cache: BlockCache) -> BlockShape:
         value_length=value,
         sliding=cache.sliding,
         attends=cache.attends,
+        owns=cache.owns,
         recurrent=cache.state_r > 0 or cache.state_s > 0,
         feed_forward=weights.down_width,
         gated=weights.gated,

@@ -14,6 +14,8 @@ class Router(NamedTuple):
     """A bias is added for the choice alone. None: where scores are sigmoids."""
     chosen_first: bool = False
     """Weights are a softmax over the chosen ones, not over all."""
+    scaled_results: bool = False
+    """Every expert has a factor of its own."""
     weights_first: bool = False
     """Inputs of experts are weighted, not their results."""
 
@@ -96,6 +98,7 @@ STYLES: dict[str, Style] = {
     "exaone4": Style(norms_before=False, norms_behind=True, query_norms=True, positions="sliding"),
     "gemma2": _NORMS_AROUND._replace(input_scale="whole"),
     "gemma3": _NORMS_AROUND._replace(input_scale="rows"),
+    "gemma4": Style(input_scale="rows", wanted_rows="behind norm", router=Router(scaled_results=True)),
     "plamo3": _NORMS_AROUND._replace(fused_attention=True),
     # norms that move the mean
     **dict.fromkeys(("starcoder2", "nemotron", "olmo", "stablelm"), _LAYERED),
