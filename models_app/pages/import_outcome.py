@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from models_app.core.errors import ExportError
-from models_app.core.imports.meaning import differences, meaning_of
+from models_app.core.imports.meaning import THERE, differences, meaning_of
 from models_app.models import ImportBatch, Revision
 from models_app.pages.import_page import shown
 from models_app.services.arguments import rules_of
@@ -79,4 +79,28 @@ def _differences(batch: ImportBatch, revision: Revision) -> list[tuple[str, str,
     except ExportError:
         return []
     found: list[tuple[str, Any, Any]] = differences(batch.report["meaning"], now)
-    return [(place, shown(before), shown(after)) for place, before, after in found]
+    return [*_whole_models(found), *(_told(*item) for item in found if not _is_whole(item))]
+
+
+def _is_whole(item: tuple[str, Any, Any]) -> bool:
+    """A model that is in one of the two alone."""
+    return item[0].startswith("models.") and None in item[1:] and THERE in item[1:]
+
+
+def _whole_models(found: list[tuple[str, Any, Any]]) -> list[tuple[str, str, str]]:
+    names = [
+        (place.removeprefix("models."), before) for place, before, after in found if _is_whole((place, before, after))
+    ]
+    gone, new = (shown(", ".join(name for name, before in names if bool(before) is was)) for was in (True, False))
+    lines = (("models only in the file", gone, ""), ("models only planned", "", new))
+    return [line for line in lines if line[1] or line[2]]
+
+
+def _told(place: str, before: Any, after: Any) -> tuple[str, str, str]:
+    return place, _words(before), _words(after)
+
+
+def _words(value: Any) -> str:
+    """A command as one text, other values as they are shown elsewhere."""
+    is_command = isinstance(value, list) and len(value) > 1 and all(isinstance(word, str) for word in value)
+    return shown(" ".join(value) if is_command else value)

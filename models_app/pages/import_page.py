@@ -9,7 +9,8 @@ from typing import Any
 
 from models_app.core.export.dialects import BY_SLUG
 from models_app.core.fields import MODEL_FIELDS, SETTINGS_FIELDS
-from models_app.core.imports.mapping import BACKENDS, EXACT, MODELS, RAW, SAME, SETTINGS
+from models_app.core.imports.allotting import EXACT, RAW, SAME, SETTINGS
+from models_app.core.imports.mapping import BACKENDS, MODELS
 from models_app.core.imports.report import Item, Kind, Needs, Status, Target
 from models_app.models import ImportBatch
 from models_app.pages.token_diff import TokenDiff, token_diff

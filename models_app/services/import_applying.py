@@ -13,7 +13,8 @@ from django.utils import timezone
 from gpus_app.models import Backend, Host, HostSetting
 from gpus_app.selectors import section
 from models_app.core.export.fragments import form_of
-from models_app.core.imports.mapping import EXACT, MODELS, RAW, SAME, SETTINGS
+from models_app.core.imports.allotting import EXACT, RAW, SAME, SETTINGS
+from models_app.core.imports.mapping import MODELS
 from models_app.core.imports.report import Item, Kind, Needs, Status, Target, item_from_json, item_to_json
 from models_app.models import Fragment, ImportBatch, Row, Variant
 from models_app.services.editing import pinned, save_override

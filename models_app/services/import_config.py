@@ -8,8 +8,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from models_app.core.export.fragments import form_of
-from models_app.core.imports.beside_models import SECRET_TOP
-from models_app.core.imports.mapping import EXACT, SAME, SETTINGS, Here, Taken, allotted, mapped
+from models_app.core.imports.allotting import EXACT, SAME, SETTINGS, Here, Taken, allotted
+from models_app.core.imports.beside_models import GROUPING, SECRET_TOP
+from models_app.core.imports.mapping import mapped
 from models_app.core.imports.meaning import meaning_of
 from models_app.core.imports.report import Item, Kind, Status, Target, item_to_json, judged
 from models_app.core.imports.router_file import dialect_of, read_router_file
@@ -82,6 +83,9 @@ def _judged(
             item = replace(item, secret=True)
         as_planned = item.choice == SETTINGS or item.group in same or not item.group
         found = judged([item], planned if as_planned else stored.value, same_value)[0]
+        if found.status == Status.CONFLICT and item.source in GROUPING and stored.value(item.target) is None:
+            # Planned groups are nobody's choice.
+            found = replace(found, status=Status.NEW, ours=None)
         in_force = stored.in_force(item.target)
         if found.status == Status.NEW and in_force is not None and same_value(item.target, item.value, in_force):
             return replace(found, status=Status.SAME)

@@ -13,7 +13,7 @@ from models_app.core.catalog import Plan
 from models_app.core.discovery.roots import path_key
 from models_app.core.export import presets
 from models_app.core.fields.groups import takes_arguments
-from models_app.core.imports.mapping import Here, KnownModel, Taken, needs_program
+from models_app.core.imports.allotting import Here, KnownModel, Taken, needs_program
 from models_app.core.imports.report import Item, Kind
 from models_app.core.imports.router_file import RouterFile, read_router_file
 from models_app.core.launch.backends import engine_of, with_registry

@@ -245,3 +245,32 @@ def test_words_of_yaml_1_1_stay_words(scanned, host, alpha, bring_in, take_over)
     batch = take_over(bring_in(text))
     assert batch.state == "applied", batch.problem
     assert written(host)["models"]["on"]["description"] == "off"
+
+
+def test_a_program_that_would_take_the_place_of_others_stays_with_its_entry(
+    scanned, host, alpha, beta, bring_in, take_over
+):
+    """Where none is registered, the first one to be would run every model."""
+    config = {"models": {"a": entry(alpha), "b": entry(beta, "-c 4096", program="/opt/llama/llama-server")}}
+    batch = bring_in(config)
+    assert [found["way"] for found in models(batch).values()] == ["exact", "raw"]
+    assert "would change the program" in models(batch)["b"]["reason"]
+    take_over(batch)
+    now = written(host)["models"]
+    assert (now["a"]["cmd"][0], now["b"]["cmd"][0]) == ("llama-server", "/opt/llama/llama-server")
+    assert not Backend.objects.exists()
+
+
+def test_a_program_by_name_is_not_that_of_a_registered_one(scanned, host, alpha, bring_in):
+    Backend.objects.create(host=host, slug="llama", kind="llama", path="/opt/a/llama-server")
+    batch = bring_in({"models": {"a": entry(alpha)}})
+    assert "by its name" in models(batch)["a"]["reason"]
+
+
+def test_groups_of_a_file_are_new_where_ours_are_only_planned(scanned, alpha, bring_in, take_over, host):
+    config = {"models": {"a": entry(alpha)}, "groups": {"x": {"swap": False, "members": ["a"]}}}
+    batch = bring_in(config)
+    (groups,) = [item for item in items(batch) if item.source == "groups"]
+    assert groups.status == Status.NEW
+    take_over(batch)
+    assert [False, True, False, ["a"]] in written(host)["groups"]

@@ -101,6 +101,4 @@ def models_elsewhere(served: Iterable[tuple[str, str]], named: Collection[str]) 
     """Models of the host, as (path, id), that the file does not name: they would be new in it."""
     for path, served_id in served:
         if path not in named:
-            target = Target(Kind.OVERRIDE, path, field="skip")
-            note = f"{served_id} is not in the file. Ticked, it is left out of yours too."
-            yield Item(served_id, 0, target, True, ELSEWHERE, served_id, note=note)
+            yield Item(served_id, 0, Target(Kind.OVERRIDE, path, field="skip"), True, ELSEWHERE, served_id)

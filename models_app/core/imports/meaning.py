@@ -17,6 +17,8 @@ from models_app.core.launch.tokens import POSIX
 OURS = "quartermaster"
 ANNOTATIONS = ("estVramGB", "estRamGB")
 """Keys that say something about an entry and change nothing of what runs."""
+THERE = "there"
+"""Instead of a whole entry that the other file lacks."""
 _SHARED = ("macros", "globalTTL")
 
 
@@ -88,7 +90,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tup
 def _models(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     for name in dict.fromkeys((*before, *after)):
         if name not in after or name not in before:
-            yield (f"models.{name}", "there" if name in before else None, "there" if name in after else None)
+            yield (f"models.{name}", THERE if name in before else None, THERE if name in after else None)
         else:
             yield from _differing(
                 f"models.{name}.", _without_annotations(before[name]), _without_annotations(after[name])

@@ -15,7 +15,7 @@ from django.db import DatabaseError
 from gpus_app.models import Host
 from models_app.core.export.dialects import BY_SLUG
 from models_app.core.export.load import MAX_BYTES
-from models_app.core.imports.mapping import EXACT
+from models_app.core.imports.allotting import EXACT
 from models_app.core.imports.report import Item, Status, counts
 from models_app.core.imports.settings_source import joined
 from models_app.core.state.sidecar import FILE_NAME
