@@ -60,9 +60,11 @@ class MemoryWatch:
 
     def look(self, pid: int) -> None:
         """One look at the process with this number, its children and its group."""
-        members = list(_family(pid))
-        self._members.update((process.pid, process.create_time()) for process in members)
-        held = sum(_resident_bytes(process) for process in members)
+        held = 0
+        for process in _family(pid):
+            with contextlib.suppress(psutil.Error):  # it ended meanwhile
+                self._members[process.pid] = process.create_time()
+                held += process.memory_info().rss
         self.peak_bytes = max(self.peak_bytes, held, _high_water_bytes(pid))
         for device in device_readings():
             added = device.used_bytes - self._before.get(device.index, device.used_bytes)
@@ -98,13 +100,6 @@ def _group_of(pid: int) -> int:
         return os.getpgid(pid)
     except OSError:
         return -1
-
-
-def _resident_bytes(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.Error:
-        return 0
 
 
 def _high_water_bytes(pid: int) -> int:

@@ -146,12 +146,16 @@ def test_one_that_hangs_over_the_question_is_stopped_in_time(server, tmp_path):
 
 
 def test_a_child_in_a_session_of_its_own_is_killed_too(server, tmp_path):
-    child = "import subprocess; subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+    child = "import subprocess; away = subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+    child += f"open({str(tmp_path / 'child')!r}, 'w').write(str(away.pid))\n"
     body = SERVER.format(delay=1, status=200, stubborn=False, megabytes=0, pid=str(tmp_path / "pid"))
-    before = set(psutil.pids())
     launch(server(child + body))
-    left = [process for process in psutil.process_iter(["name", "status"]) if process.pid not in before]
-    assert not [one for one in left if one.info["name"] == "sleep" and one.info["status"] != "zombie"]
+    left = int((tmp_path / "child").read_text())
+    for _ in range(30):
+        if not psutil.pid_exists(left) or psutil.Process(left).status() == psutil.STATUS_ZOMBIE:
+            return
+        time.sleep(0.1)
+    pytest.fail("the child still runs")
 
 
 def test_the_memory_of_children_counts(server, tmp_path):
