@@ -20,6 +20,7 @@ from quartermaster_site.figures import gib
 MOST = 6
 AUTOMATIC = "automatic"
 _MODEL = {field.key: field for field in MODEL_FIELDS}
+_OTHER_LABELS = {"position": "Place among the rules"}
 _SETTINGS = {field.key: field for field in SETTINGS_FIELDS}
 _ACTIONS = {"reset": "reset all settings", "delete": "deleted the variant", "add": "added the variant"}
 
@@ -70,7 +71,7 @@ class ModelCauses:
         self.by_path: dict[str, list[Change]] = {}
         self.patterns: list[Change] = []
         for change in comparison.changes:
-            if is_glob(change.match):
+            if change.rule or is_glob(change.match):
                 self.patterns.append(change)
             else:
                 self.by_path.setdefault(self._key(change.match), []).append(change)
@@ -93,7 +94,7 @@ class ModelCauses:
         return tuple(found[:MOST])
 
     def _matching(self, path: str) -> list[Change]:
-        return [change for change in self.patterns if glob_match(change.match, path)]
+        return [change for change in self.patterns if any(glob_match(match, path) for match in _patterns(change))]
 
     def _sentences(self, change: Change) -> Sequence[str]:
         who = f"{'before ' if self.comparison.undone else ''}{change.actor}"
@@ -101,6 +102,12 @@ class ModelCauses:
         if not change.changes:
             return [f"{who} {_ACTIONS.get(change.action, change.action)}{variant}"]
         return [f"{who}: {_field(key)}{variant} {_shown(key, pair)}" for key, pair in sorted(change.changes.items())]
+
+
+def _patterns(change: Change) -> tuple[str, ...]:
+    """The pattern of a change, and the one that it took the place of: models of both are concerned."""
+    before, _ = change.changes.get("match") or ("", "")
+    return (change.match, before) if before else (change.match,)
 
 
 def _file_sentence(cause: Cause) -> str:
@@ -115,7 +122,7 @@ def _left_out(summary: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _field(key: str) -> str:
-    return _MODEL[key].label if key in _MODEL else key
+    return _MODEL[key].label if key in _MODEL else _OTHER_LABELS.get(key, key)
 
 
 def _shown(key: str, pair: Sequence[Any]) -> str:

@@ -125,5 +125,7 @@ def shown_value(key: str, value: Any) -> str:
     """A stored value as a page shows it, secrets masked."""
     if value is None:
         return AUTOMATIC
+    if key == "variants":
+        return ", ".join(str(item.get("name", "")) for item in value)
     field = _FIELDS.get(key)
     return str(redact(control_text(field, value) if field else str(value))) or AUTOMATIC

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from models_app.core.fields.rules import IDENTITY_FIELDS
-from models_app.models import Override
+from models_app.models import Override, Variant
 from models_app.pages.history_page import field_label, shown_value
 from models_app.selectors.rules import OWN, HostRules, Matched, OwnLine, RuleLine
 from quartermaster_site.figures import counted
@@ -128,7 +128,7 @@ def _own(line: OwnLine) -> OwnRow:
     return OwnRow(model.pk if model else 0, name, len(line.override.fields))
 
 
-def set_fields(rule: Override) -> tuple[tuple[str, str], ...]:
+def set_fields(rule: Override | Variant) -> tuple[tuple[str, str], ...]:
     """(name, value) of what a row sets, secrets masked, long values cut."""
     return tuple((field_label(key), _cut(shown_value(key, value))) for key, value in rule.fields.items())
 

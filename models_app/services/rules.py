@@ -31,6 +31,7 @@ from quartermaster_site.errors import EditConflict, NotFound, Refused
 
 IDENTITY = ("match", "quant")
 """What says which models a rule is for; the other values are what it sets."""
+VARIANTS = "variants"
 MOST_RULES = 200
 MOST_MATCH, MOST_QUANT = 1024, 40
 Values = dict[str, Any]
@@ -150,20 +151,29 @@ def delete_rule(*, rule: StoredOverride, version: int, actor: Actor) -> None:
         before = rule_values(held)
         check_version(held, version, before)
         held.version += 1
-        _note(held, "delete", before, actor, after={})
+        variants = [{"name": variant.name, **variant.fields} for variant in held.variants.all()]
+        _note(held, "delete", {**before, **({VARIANTS: variants} if variants else {})}, actor, after={})
         held.delete()
         _number(list(stored_rules(host)))
 
 
 def restore_rule(*, host: Host, change: Change, version: int, actor: Actor) -> StoredOverride:
-    """Bring back the state after an earlier change; a deleted rule comes back as the last of all, with its history."""
+    """Bring back the state after an earlier change. A deleted rule comes back as the last of all, with its history and
+    the variants that it had.
+    """
     values = {**{key: field.absent for key, field in EDITABLE.items()}, "quant": "", **change.after}
     if change.action == "move" or not change.after:
         raise Refused("This change has no state to bring back.")
     held = stored_rules(host).filter(pk=change.rule).first()
     if held is not None:
         return save_rule(rule=held, values=values, version=version, actor=actor, action="restore")
-    return _add(host, values, actor, "restore", pk=change.rule)
+    with transaction.atomic():
+        rule = _add(host, values, actor, "restore", pk=change.rule)
+        deleted = Change.objects.filter(host=host, rule=change.rule, action="delete").order_by("-id").first()
+        for variant in (deleted.changes.get(VARIANTS, [()])[0] or ()) if deleted else ():
+            fields = {key: value for key, value in variant.items() if key != "name"}
+            rule.variants.create(name=variant["name"], fields=fields, version=1)
+    return rule
 
 
 def rule_at(rule: StoredOverride, version: int) -> Values:

@@ -24,7 +24,7 @@ from models_app.models import Override
 from models_app.pages.editor_conflict import EditorConflict, editor_conflict
 from models_app.pages.editor_page import Facts, control_groups
 from models_app.pages.impact_page import ImpactText, impact_text
-from models_app.pages.rules_page import identity_controls, own_rows, rule_row, rule_rows
+from models_app.pages.rules_page import identity_controls, own_rows, rule_row, rule_rows, set_fields
 from models_app.selectors.editing import MOST_CHANGES, authors
 from models_app.selectors.rules import RuleLine, host_rules, rule_line, shared_changes
 from models_app.services import host_facts, rules_of
@@ -221,6 +221,7 @@ class RuleForm:
         facts = self._page_facts()
         context = host_context(self.request, self.host) | {
             "rule": rule_row(self.line),
+            "variants": [(variant.name, set_fields(variant)) for variant in self.rule.variants.all()],
             "form": form,
             "identity": identity_controls(form.typed, form.errors),
             "groups": control_groups(form, facts),

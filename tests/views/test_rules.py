@@ -195,6 +195,8 @@ def test_deleting_says_what_changes_and_history_brings_it_back(
     editor: Client, rule: Any, post: Any, row_named: Any
 ) -> None:
     made = rule("*qwen3-8b*", ctx="8k")
+    made.variants.create(name="fast", fields={"ctx": 4096}, version=1)
+    assert "fast · Context 4096" in _page(editor, f"rules/{made.pk}/")
     other = rule("*mixtral*", ctx="4k")
     assert "1 of 1 plan would change" in _page(editor, f"rules/{made.pk}/delete/")
     assert post(f"rules/{made.pk}/delete/", version="1").status_code == 409, "somebody changed it since"
@@ -209,6 +211,7 @@ def test_deleting_says_what_changes_and_history_brings_it_back(
     assert post(f"history/{saved.pk}/restore/", version="0").status_code == 302
     back = Override.objects.get(pk=made.pk)
     assert (back.match, back.fields, back.position) == ("*qwen3-8b*", {"ctx": 8192}, 2)
+    assert [(item.name, item.fields) for item in back.variants.all()] == [("fast", {"ctx": 4096})]
     assert back.version == 4, "its versions go on, so that an old form is told"
     assert "8192" in _command(row_named("qwen3-8b").served_id)
     first = Change.objects.get(rule=other.pk, action="add")
