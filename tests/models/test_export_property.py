@@ -1,6 +1,8 @@
-"""Whatever people may set: exported and imported it changes nothing, and the files read as they were written."""
+"""Whatever people may set: the exported files mean the same, and imported they change nothing."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -8,10 +10,12 @@ from hypothesis import strategies as st
 
 from gpus_app.models import HostSetting
 from gpus_app.selectors import get_host
+from models_app import convert
 from models_app.core.fields import SETTINGS_FIELDS
 from models_app.core.fields.field import CHOICE, INTEGER, INTEGERS, MULTILINE, NUMBER, PATH, SWITCH, TEXT
 from models_app.core.imports.report import Status
-from models_app.core.imports.settings_source import joined
+from models_app.core.imports.settings_source import joined, read_files
+from models_app.core.settings_files.files import state_of
 from models_app.core.state.values import field_problem
 from models_app.fleet_sections import FLEET_SECTIONS, cleaned
 from models_app.models import ImportBatch, Override, Row
@@ -95,6 +99,11 @@ def test_an_export_imported_changes_nothing(scanned, host, own, variant, rule, s
     for name, values in sections.items():
         HostSetting.objects.create(host=host, section=name, values=stored(name, values), version=1)
     texts = export_texts(get_host(host.slug), with_secrets=True)
+    files = read_files("x.yaml", joined(texts[GENERATE], texts[SIDECAR]).encode())
+    state, planned = state_of(files.file.content, files.sidecar.content), convert.core_settings(get_host(host.slug))
+    assert state.overrides == convert.core_overrides(host)
+    of_the_host = {name: getattr(planned, name) for name in ("models_root", "target_vram_gb", "max_ram_gb")}
+    assert replace(state.settings, **of_the_host) == planned
     batch = ImportBatch.objects.create(host=get_host(host.slug), source="settings", name="x.yaml")
     batch.report = read_settings(batch, joined(texts[GENERATE], texts[SIDECAR]).encode(), Quiet())
     changing = [item for item in items_of_batch(batch) if item.status != Status.SAME]
