@@ -51,10 +51,15 @@ class FilesGone(TargetRefused):
 
 def require_files(paths: Iterable[str]) -> None:
     """V-07, at the last moment: whatever the text starts must be there. Raises FilesGone."""
-    gone = [path for path in paths if not os.path.exists(path)]
+    gone = [path for path in paths if not _is_there(path)]
     if gone:
         more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""
         raise FilesGone(f"Not there any more: {', '.join(gone[:3])}{more}.")
+
+
+def _is_there(path: str) -> bool:
+    """A program may come with words of its own behind it (`/usr/bin/python3 server.py`)."""
+    return os.path.exists(path) or (" " in path and os.path.exists(path.split(" ")[0]))
 
 
 @dataclass(frozen=True, slots=True)

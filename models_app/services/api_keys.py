@@ -161,6 +161,7 @@ def set_required(*, host: Host, required: bool, typed_slug: str = "", actor: Act
             _require_keys(host)
         else:
             KeyPolicy.objects.filter(pk=policy.pk).update(required=False)
+            ApiKey.objects.filter(hosts=host, is_service=True, revoked_at=None).update(revoked_at=timezone.now())
         record(
             actor,
             "access-key.required",

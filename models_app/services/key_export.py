@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from django.utils import timezone
@@ -11,7 +12,9 @@ from models_app.core.export.keys import ExportKey, numbers_in, placeholder_of, r
 from models_app.core.export.stamp import sha256_of
 from models_app.models import ApiKey, KeyPolicy, RevisionDetails
 from quartermaster_site.errors import Refused
-from quartermaster_site.sealing import unseal
+from quartermaster_site.sealing import Unsealable, unseal
+
+log = logging.getLogger(__name__)
 
 Companions = Sequence[Mapping[str, str]]
 
@@ -62,10 +65,21 @@ def numbers_held(text: str, companions: Companions) -> list[int]:
 def known_secrets(host: Host) -> dict[str, str]:
     """Secret -> placeholder of every key of a host that is still known: they must not be stored in clear."""
     rows = ApiKey.objects.filter(hosts=host).exclude(sealed="").values_list("pk", "sealed")
-    return {unseal(sealed): placeholder_of(number) for number, sealed in rows}
+    found = {_unsealed(sealed): placeholder_of(number) for number, sealed in rows}
+    found.pop("", None)
+    return found
 
 
 def service_secret(host: Host) -> str:
     """The key of the host's own worker, "" where it has none."""
     row = ApiKey.objects.filter(hosts=host, is_service=True, revoked_at=None).exclude(sealed="").first()
-    return unseal(row.sealed) if row and keys_required(host) else ""
+    return _unsealed(row.sealed) if row and keys_required(host) else ""
+
+
+def _unsealed(sealed: str) -> str:
+    """The secret, "" where it cannot be read any more: looks at a host go on without it."""
+    try:
+        return unseal(sealed)
+    except Unsealable as error:
+        log.warning("%s", error)
+        return ""

@@ -26,7 +26,7 @@ from models_app.selectors.comparing import live_revision, outline_of_revision, w
 from models_app.services.key_export import companions_of, export_keys, numbers_held, sha256_to_write
 from models_app.services.writing import queue_write
 from quartermaster_site.access.audit import Actor, record
-from quartermaster_site.errors import Unavailable
+from quartermaster_site.errors import QuartermasterError
 from quartermaster_site.jobs.models import UNFINISHED, Job
 from quartermaster_site.jobs.services import Started
 
@@ -77,8 +77,8 @@ def publish_due_keys() -> None:
     for host in Host.objects.filter(api_keys__isnull=False).exclude(publish_path="").distinct():
         try:
             publish_keys(host=host, actor=Actor())
-        except Unavailable:
-            log.warning("%s: its keys wait until the queue takes messages", host.slug)
+        except QuartermasterError as error:
+            log.warning("%s: its keys wait: %s", host.slug, error)
     forget_secrets()
 
 

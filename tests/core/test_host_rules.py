@@ -55,6 +55,19 @@ def test_files_of_another_system():
     assert "C:/models/a.gguf" not in files_of(outline_of("llama-swap", text))
 
 
+@pytest.mark.parametrize("program", ["docker run -v /srv:/models image", "/usr/bin/ssh box llama-server", "bash -c x"])
+def test_paths_in_a_container_or_on_another_machine_are_not_looked_for(program):
+    text = f'models:\n  "a":\n    cmd: {program} --model /models/a.gguf --port ${{PORT}}\n'
+    assert files_of(outline_of("llama-swap", text)) == {}
+
+
+def test_blanks_in_the_path_of_a_program():
+    text = 'models:\n  "a":\n    cmd: "\\"/opt/my llama/llama-server\\" -m \\"/models/a b.gguf\\" --port ${PORT}"\n'
+    assert set(files_of(outline_of("llama-swap", text))) == {"/opt/my llama/llama-server", "/models/a b.gguf"}
+    text = 'models:\n  "a":\n    cmd: /usr/bin/vllm serve /models/a b --port ${PORT}\n'
+    assert set(files_of(outline_of("llama-swap", text))) == {"/usr/bin/vllm", "/models/a b"}
+
+
 def test_presets_name_files_too():
     text = "version = 1\n\n[a]\nmodel = /models/a.gguf\nmmproj = /models/mm.gguf\n"
     assert files_of(outline_of("llama-server", text)) == {"/models/a.gguf": "a", "/models/mm.gguf": "a"}

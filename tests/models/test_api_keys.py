@@ -333,8 +333,19 @@ def test_before_anything_was_written_there_is_nothing_to_do(scanned, host, do, m
     assert RevisionDetails.objects.exists()
 
 
-def test_a_lost_sealing_key_is_said(target, make, tmp_path, do):
+def test_a_lost_sealing_key_is_said_and_mended_by_making_keys_anew(target, make, tmp_path, host, do, actor):
     key, _ = make()
     (tmp_path / "data" / sealing.FILE_NAME).unlink()
     with pytest.raises(sealing.Unsealable, match="another one"):
         sealing.unseal(ApiKey.objects.get(pk=key.pk).sealed)
+    assert service_secret(host) == "", "looks go on without it"
+    assert "models" in storable_text(host, target.read_text())
+    do(publish_due_keys)
+    do(save_memory_settings, host=host, values={"ttlSec": 5}, version=0, actor=actor)
+    job = Job.objects.filter(kind="plan_host").first()
+    assert (job.state, job.error_kind) == ("failed", "Unsealable")
+    do(revoke_key, key=key, actor=actor)
+    do(set_required, host=host, required=False, typed_slug="local", actor=actor)
+    do(set_required, host=host, required=True, actor=actor)
+    assert on_disk(target)["apiKeys"] == [service_secret(host)]
+    assert Job.objects.filter(kind="plan_host").first().state == "succeeded"

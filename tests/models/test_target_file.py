@@ -6,12 +6,13 @@ import errno
 import hashlib
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
 
 from models_app.core.export.stamp import stamped
-from models_app.target_file import Drift, ForeignFile, TargetRefused, write_target
+from models_app.target_file import Drift, FilesGone, ForeignFile, TargetRefused, require_files, write_target
 
 TEXT = "# one\n# two\n# three\nmodels: {}\n"
 
@@ -230,3 +231,11 @@ def test_nothing_beside_a_strangers_file_is_written(path):
     with pytest.raises(ForeignFile):
         write_target(str(path), text, sha256=sha(text), expected_sha256="", adopt=False, companions=[("a", "x")])
     assert not (path.parent / "a").exists()
+
+
+def test_files_that_must_be_there(tmp_path):
+    there = tmp_path / "my model.gguf"
+    there.touch()
+    require_files([str(there), f"{sys.executable} server.py", str(tmp_path)])
+    with pytest.raises(FilesGone, match=r"none.gguf, .* and 1 more"):
+        require_files([f"{tmp_path}/none.gguf", "/nowhere/a b", "/nowhere/c", "/nowhere/d"])

@@ -21,6 +21,10 @@ FILE_FLAGS = frozenset(
     }
 )
 """Flags of our servers whose value is a file that must be there, without dashes."""
+ELSEWHERE = frozenset(
+    ["docker", "podman", "nerdctl", "apptainer", "singularity", "ssh", "wsl", "kubectl", "sh", "bash", "env"]
+)
+"""Programs that start another one, often where paths mean something else: what they name is not looked for."""
 MOST_NAMED = 20
 """Findings of one rule; the last of more says how many there are."""
 MOST_LINES = 60
@@ -70,7 +74,13 @@ def files_of(outline: Outline, *, windows: bool = False) -> dict[str, str]:
 
 def _paths(model: ModelOutline) -> Iterator[str]:
     """The program's words, and the values of flags that name a file."""
-    yield from model.program.split(" ") if model.program.count(" ") else (model.program,)
+    words = model.program.split(" ")
+    if words[0].replace("\\", "/").rpartition("/")[2].removesuffix(".exe") in ELSEWHERE:
+        return
+    program, verb, rest = model.program.partition(" serve ")  # vllm takes the model as a word of its own
+    if " " not in program or not verb:
+        yield program  # with blanks of its own, where it is quoted in the file
+    yield rest
     for flag, value in model.flags.items():
         key = flag.lstrip("-")
         if key not in FILE_FLAGS:
