@@ -34,6 +34,7 @@ from quartermaster_site.errors import Refused
 from quartermaster_site.jobs.control import ControlReporter
 from quartermaster_site.sealing import seal
 
+MOST_ITEMS = 50_000
 _USABLE_KEY = re.compile(r"[\x21-\x7e]{8,512}")
 """A router takes neither a blank key nor one with spaces; what is shorter can be guessed."""
 
@@ -46,6 +47,8 @@ def read_settings(batch: ImportBatch, data: bytes, report: ControlReporter) -> d
     rows = {row.path: row for row in Row.objects.filter(host=host).select_related("host")}
 
     found = settings_items(files, _known(host, facts, rows.values()), lambda path: path_key(path, host.os_family))
+    if len(found) > MOST_ITEMS:
+        raise Refused(f"The files say {len(found):,} things; at most {MOST_ITEMS:,} are looked at in one import.")
     report.progress("Comparing", 1, 2)
     check = _Check(host, rows, found)
     stored = Stored(host, facts, rows, form_of(batch.dialect))

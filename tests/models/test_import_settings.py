@@ -13,7 +13,7 @@ from models_app.core.imports.report import Status
 from models_app.core.imports.settings_source import joined
 from models_app.models import ApiKey, Change, Fragment, ImportBatch, Override, Root, Row, Variant
 from models_app.selectors.host_files import export_archive, export_texts
-from models_app.services import save_override
+from models_app.services import import_settings, save_override
 from models_app.services.import_applying import Choice, items_of_batch, start_apply
 from models_app.services.import_undoing import changed_since, undo_import
 from models_app.services.importing import SETTINGS, start_import
@@ -263,6 +263,15 @@ def packed(*entries, method=zipfile.ZIP_DEFLATED):
 def test_hostile_archives_are_refused(data, problem, host, actor):
     with pytest.raises(Refused, match=problem):
         start_import(host=host, name="all.zip", data=data, source=SETTINGS, actor=actor)
+
+
+def test_more_than_anybody_looks_at_is_refused(host, read, monkeypatch):
+    monkeypatch.setattr(import_settings, "MOST_ITEMS", 2)
+    batch = read("settings: {threads: 1, visionCtx: 1, kvQuant: q8_0}\n")
+    assert (batch.state, batch.problem) == (
+        "failed",
+        "The files say 3 things; at most 2 are looked at in one import.",
+    )
 
 
 def test_a_file_that_is_no_map_says_where(host, read):
