@@ -166,8 +166,10 @@ def attention(build: Build, x: Tensor, index: int) -> Tensor:
         q, k = build.norm(q, home), build.norm(k, home)
     if build.shape.positions and _has_positions(build, index):
         q, k = build.placed(q), build.placed(k)
-    elif build.style.scaled_queries:
-        q = graph.over(q, build.query_scales)
+        scaled = build.shape.scaled_queries
+    else:
+        scaled = build.style.scaled_queries
+    q = graph.over(q, build.query_scales) if scaled else q
     result = cached_attention(build, q, k, v, index)
     if build.style.gated_attention:
         result = graph.over(result, graph.over(build.linear(x, result.shape[0], home)))
@@ -242,6 +244,10 @@ def attended(
         result = graph.reshape(result, length * heads, tokens)
     else:
         scores = graph.over(graph.op((inputs.cells, per_stream, heads, streams), k, q), inputs.mask)
+        if widen is not None:
+            # Rows of a compressed cache are not stored transposed, as those of values are.
+            rows = graph.permute(v, 1, 0, 2, 3)
+            v = graph.op(rows.shape, rows, element_bytes=v.strides[0])
         result = graph.op((length, per_stream, heads, streams), v, scores)
         if widen is not None:
             length = widen.length

@@ -23,7 +23,7 @@ def latent_attention(build: Build, x: Tensor, index: int) -> Tensor:
     q = graph.op((row, heads, tokens), absorbed, q_turned)
     kept = graph.reshape(kept, latent.rank, 1, tokens)
     k = graph.op((row, 1, tokens), kept, k_turned)
-    if latent.scaled:
+    if build.shape.scaled_queries:
         q = graph.over(q, build.query_scales)
     graph.expand(q, kept, k)
     inputs = build.cache_inputs(sliding=False)

@@ -59,7 +59,6 @@ class LatentShape(NamedTuple):
     """Of a head's length, the part that has positions."""
     key_length: int
     value_length: int
-    scaled: bool
 
 
 class ModelShape(NamedTuple):
@@ -79,6 +78,8 @@ class ModelShape(NamedTuple):
     """Further rows of the embedding's width in the input, each added by one of the first blocks."""
     block_input: int
     """Width of the input that every block gets."""
+    scaled_queries: bool
+    """By an input, according to how far into the context they are."""
     scaled_input: bool
     scaled_residual: bool
     scaled_logits: bool
@@ -92,7 +93,6 @@ def _latent(model: ModelKeys) -> LatentShape:
         turned=model.number("rope.dimension_count"),
         key_length=model.number("attention.key_length_mla"),
         value_length=model.number("attention.value_length_mla"),
-        scaled=bool(model.header.extra.get("attention.temperature_scale")),
     )
 
 
@@ -129,6 +129,7 @@ def model_shape(model: ModelKeys, caches: tuple[BlockCache, ...]) -> ModelShape 
         positions=header.extra.get("rope.scaling.finetuned") is not False,
         stacked_inputs=model.stacked_inputs,
         block_input=model.number("embedding_length_per_layer_input"),
+        scaled_queries=bool(header.extra.get("attention.temperature_scale")),
         scaled_input=bool(header.extra.get("embedding_scale")),
         scaled_residual=bool(header.extra.get("residual_scale")),
         scaled_logits=bool(header.extra.get("logit_scale") or header.extra.get("final_logit_softcapping")),

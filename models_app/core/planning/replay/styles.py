@@ -71,7 +71,7 @@ class Style(NamedTuple):
 
 
 _PLAIN = """
-apertus baichuan ernie4_5 exaone granite granitemoe hunyuan-dense hunyuan-moe internlm2 llama qwen2 qwen3 qwen3moe
+apertus arcee baichuan ernie4_5 exaone granite granitemoe hunyuan-dense hunyuan-moe internlm2 llama mistral3 qwen2 qwen3 qwen3moe
 seed_oss
 """
 
@@ -101,8 +101,10 @@ STYLES: dict[str, Style] = {
     "gemma4": Style(input_scale="rows", wanted_rows="behind norm", router=Router(scaled_results=True)),
     "plamo3": _NORMS_AROUND._replace(fused_attention=True),
     # norms that move the mean
-    **dict.fromkeys(("starcoder2", "nemotron", "olmo", "stablelm"), _LAYERED),
-    "gpt2": _LAYERED._replace(fused_attention=True, positions="none", position_table=True),
+    **dict.fromkeys(("starcoder2", "nemotron", "olmo", "orion", "stablelm"), _LAYERED),
+    **dict.fromkeys(
+        ("gpt2", "starcoder"), _LAYERED._replace(fused_attention=True, positions="none", position_table=True)
+    ),
     "bloom": _LAYERED._replace(fused_attention=True, positions="none", input_norm=True),
     "mpt": _LAYERED._replace(fused_attention=True, positions="none"),
     "falcon": _LAYERED._replace(fused_attention=True, parallel="feed-forward"),
