@@ -105,6 +105,11 @@ def _kept_secret(path: Path) -> str:
     return key
 
 
+def sealing_key() -> str:
+    """The key that secrets at rest are encrypted with; "" for one that is kept in the data folder."""
+    return text("QM_SEALING_KEY")
+
+
 def debug() -> bool:
     return flag("QM_DEBUG")
 
@@ -197,6 +202,7 @@ def log_level() -> str:
 READERS = (
     prepared_data_dir,
     secret_key,
+    sealing_key,
     debug,
     https,
     allowed_hosts,
@@ -216,6 +222,7 @@ VARIABLES = frozenset(
         *("QM_DATA_DIR", "QM_SECRET_KEY", "QM_DEBUG", "QM_HTTPS", "QM_ALLOWED_HOSTS", "QM_TRUSTED_ORIGINS"),
         *("QM_REDIS_URL", "QM_DATABASE_URL", "QM_ROLE", "QM_HOST_SLUG", "QM_BROWSE_ROOTS", "QM_LOG_LEVEL"),
         "QM_BACKEND_ROOTS",
+        "QM_SEALING_KEY",
         *("QM_VENV", "QM_PYTHON"),
     }
 )

@@ -1,6 +1,7 @@
 """Secrets at rest: encrypted with a key that lies in the data folder, beside the database and not in it.
 
-A copy of the database alone tells nothing. Whoever loses the key file loses the secrets: they are made anew then.
+A copy of the database alone tells nothing. Whoever loses the key file loses the secrets: they are made anew then. Where
+several machines serve the pages, all are given the same key (`QM_SEALING_KEY`).
 """
 
 from __future__ import annotations
@@ -38,11 +39,13 @@ def unseal(sealed: str) -> str:
 
 
 def _box() -> Fernet:
+    given = env.sealing_key().encode()
     path = env.prepared_data_dir() / FILE_NAME
     try:
-        return Fernet(_key(path))
+        return Fernet(given or _key(path))
     except ValueError as error:
-        raise Unsealable(f"{path} is damaged.") from error
+        where = "QM_SEALING_KEY" if given else str(path)
+        raise Unsealable(f"{where} is no key: it must be 32 bytes in base64 (44 characters).") from error
 
 
 def _key(path: Path) -> bytes:

@@ -32,6 +32,11 @@ ACTIONS = {
     "host.target": "target",
     "user.create": "account made",
     "config.write": "wrote the config file",
+    "drift.keep-ours": "kept our config file",
+    "drift.take-theirs": "brought the changed config file in",
+    "drift.by-hand": "took the config file in hand",
+    "access-key.create": "API key made",
+    "access-key.revoke": "API key revoked",
 }
 """Audit actions that the overview lists -> what it calls them."""
 
