@@ -70,9 +70,10 @@ def history(
     `only` keeps the changes of one field. `address` gives where a change is restored.
     """
     seen: set[str] = set()
+    renamed: dict[str, str] = {}  # former name of a variant -> its name now, for the older changes
     entries = []
     for change in changes:
-        name = subject_of(change)
+        name = renamed.get(subject_of(change), subject_of(change))
         is_state = change.action not in _NO_STATE
         fields = tuple(_changed(key, *pair) for key, pair in change.changes.items() if not only or key == only)
         if fields or not only:
@@ -91,6 +92,10 @@ def history(
             )
         if change.action != "move":
             seen.add(name)
+        if change.action == "rename":
+            renamed[str(change.changes["name"][0]).lower()] = name
+        elif change.action == "add":
+            renamed.pop(subject_of(change), None)
     return entries
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpus_app.models import Host
@@ -24,6 +24,38 @@ def undone(now: Fields, changes: Iterable[Change]) -> dict[str, Any]:
     for change in changes:
         state |= {key: before for key, (before, _) in change.changes.items()}
     return {key: value for key, value in state.items() if value is not None}
+
+
+def of_variant(changes: Iterable[Change], name: str) -> Iterator[Change]:
+    """Those of the variant that is called `name` now, through its renames back to where it was added.
+
+    `changes` are those of a model, the newest first; what a deleted variant of that name left is not among them.
+    """
+    known_as = name.lower()
+    for change in changes:
+        if change.variant.lower() != known_as:
+            continue
+        if change.action == "delete":
+            return
+        yield change
+        if change.action == "add":
+            return
+        if change.action == "rename":
+            known_as = str(change.changes["name"][0]).lower()
+
+
+def name_after(change: Change, later: Iterable[Change]) -> str:
+    """What the variant of a change is called after later changes of its model, the oldest first.
+
+    A deleted one has the name of the change: that is what comes back.
+    """
+    name = change.variant
+    for other in later:
+        if other.action == "rename" and str(other.changes["name"][0]).lower() == name.lower():
+            name = other.variant
+        elif other.action == "delete" and other.variant.lower() == name.lower():
+            return change.variant
+    return name
 
 
 def add_change(

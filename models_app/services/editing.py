@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from django.db import transaction
@@ -29,7 +30,7 @@ from models_app.models import Change, Row
 from models_app.models import Override as StoredOverride
 from models_app.pins import PinnedFields
 from models_app.services.arguments import check_arguments, rules_of
-from models_app.services.changes import add_change, undone
+from models_app.services.changes import add_change, of_variant, undone
 from models_app.services.planning import HostFacts, host_facts, preview_plan, stored_override
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require, require_arguments
@@ -222,10 +223,9 @@ def note_change(
 
 def state_at(row: Row, now: Mapping[str, Any], version: int, variant: str = "") -> dict[str, Any]:
     """The fields as they were at a version: `now` with every later change taken back."""
-    later = Change.objects.filter(
-        host=row.host, match=row.path, quant="", rule=0, variant__iexact=variant, version__gt=max(0, version)
-    )
-    return undone(now, later.order_by("-id"))
+    held = Change.objects.filter(host=row.host, match=row.path, quant="", rule=0).order_by("-id")
+    own = of_variant(held.exclude(variant=""), variant) if variant else held.filter(variant="").iterator()
+    return undone(now, takewhile(lambda change: change.version > max(0, version), own))
 
 
 def conflicts(now: Mapping[str, Any], original: Mapping[str, Any], keys: Collection[str]) -> bool:

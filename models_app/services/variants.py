@@ -24,6 +24,7 @@ from models_app.core.state.variants import VISION, merge_variant
 from models_app.models import Change, Row
 from models_app.models import Variant as StoredVariant
 from models_app.services.arguments import check_arguments, rules_of
+from models_app.services.changes import name_after
 from models_app.services.editing import (
     Pinned,
     check_version,
@@ -117,12 +118,14 @@ def save_variant(
 
 def restore_variant(*, row: Row, change: Change, version: int, actor: Actor) -> StoredVariant:
     """Bring back the state after an earlier change, the variant itself included where it was deleted."""
+    later = Change.objects.filter(host=row.host, match=row.path, quant="", rule=0, id__gt=change.pk).order_by("id")
+    name = name_after(change, later.exclude(variant=""))
     held = StoredVariant.objects.filter(
-        override__host=row.host, override__match=row.path, override__quant="", name__iexact=change.variant
+        override__host=row.host, override__match=row.path, override__quant="", name__iexact=name
     ).first()
     after = {key: value for key, value in change.after.items() if key in EDITABLE_ON_VARIANT}
     if held is None:
-        return add_variant(row=row, name=change.variant, values=after, actor=actor)
+        return add_variant(row=row, name=name, values=after, actor=actor)
     values = {key: after.get(key, field.absent) for key, field in EDITABLE_ON_VARIANT.items()}
     return save_variant(row=row, variant=held, values=values, version=version, actor=actor, action="restore")
 

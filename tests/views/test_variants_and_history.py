@@ -193,6 +193,27 @@ def test_two_people_on_one_variant(as_role: Any, row: Row, post: Any) -> None:
     assert re.search(r"Context\s+16384\s+8192\s+automatic", _text(answer.content.decode()))
 
 
+def test_a_rename_hides_nobodys_changes(editor: Client, as_role: Any, row: Row, post: Any) -> None:
+    post("variants/", name="fast")
+    variant = Variant.objects.get()
+    post(f"variants/{variant.pk}/", version="1", ctx="8k", temp="0.5")
+    post(f"variants/{variant.pk}/rename/", name="faster")
+    post("variants/", name="fast")  # another one, which takes the name that is free again
+    answer = post(f"variants/{variant.pk}/", client=as_role("admin"), version="1", topK="5")
+    assert answer.status_code == 409, "the form was opened before the save under the former name"
+    assert re.search(r"Temperature\s+automatic\s+0.5", _text(answer.content.decode()))
+    assert Variant.objects.get(pk=variant.pk).fields == {"ctx": 8192, "temp": 0.5}
+    entries = editor.get(f"/models/{row.pk}/history/").context["entries"]
+    named = {entry.name: entry for entry in reversed(entries)}
+    assert [entry.is_latest for entry in entries] == [True, True, False, False]
+    assert named["fast"].is_latest
+    post(f"variants/{variant.pk}/", version="3", ctx="16k")
+    saved = Change.objects.get(action="save", version=2)
+    assert post(f"history/{saved.pk}/restore/", version="4").status_code == 302
+    assert Variant.objects.get(pk=variant.pk).fields == {"ctx": 8192, "temp": 0.5}
+    assert Variant.objects.get(name="fast").fields == {}
+
+
 def test_history_shows_fields_and_restores(editor: Client, as_role: Any, row: Row, post: Any) -> None:
     post("edit/", version="0", ctx="8k", threads="3")
     post("edit/", version="1", ctx="16k", threads="3")
