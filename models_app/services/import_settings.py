@@ -16,6 +16,8 @@ from models_app.core.export.fragments import form_of
 from models_app.core.imports.report import Item, Kind, Needs, Status, Target, equal_values, item_to_json, judged
 from models_app.core.imports.settings_rows import KnownFile
 from models_app.core.imports.settings_source import read_files, settings_items
+from models_app.core.launch.backends import engine_of
+from models_app.core.settings import Override
 from models_app.core.state.values import field_problem
 from models_app.core.state.variants import VISION
 from models_app.models import ApiKey, ImportBatch, Row
@@ -50,7 +52,7 @@ def read_settings(batch: ImportBatch, data: bytes, report: ControlReporter) -> d
     if len(found) > MOST_ITEMS:
         raise Refused(f"The files say {len(found):,} things; at most {MOST_ITEMS:,} are looked at in one import.")
     report.progress("Comparing", 1, 2)
-    check = _Check(host, rows, found)
+    check = _Check(host, facts, rows, found)
     stored = Stored(host, facts, rows, form_of(batch.dialect))
     items = judged(map(_sealed, map(check.checked, found)), stored.value, _same_in(host))
     return {"items": [item_to_json(_shown(item)) for item in items]}
@@ -101,8 +103,8 @@ def _same_in(host: Host) -> Callable[[Target, Any, Any], bool]:
 class _Check:
     """Looks at each item before it is offered: what a form would refuse goes nowhere, with the form's words."""
 
-    def __init__(self, host: Host, rows: Mapping[str, Row], items: Iterable[Item]) -> None:
-        self.host, self.rows = host, rows
+    def __init__(self, host: Host, facts: HostFacts, rows: Mapping[str, Row], items: Iterable[Item]) -> None:
+        self.host, self.settings, self.rows = host, facts.settings, rows
         named = [item for item in items if item.target.kind == Kind.BACKEND]
         registered = host.backends.values_list("slug", flat=True)
         self.backends = {*registered, *(str(item.value.get("id", "")).strip().lower() for item in named)}
@@ -128,7 +130,7 @@ class _Check:
             case Kind.SETTING:
                 SECTION_CLEANED[target.subject]({target.field: value})
             case Kind.OVERRIDE:
-                return self._field_problem(EDITABLE, target.field, value)
+                return self._field_problem(EDITABLE, target, value)
             case Kind.VARIANT | Kind.FLEET_VARIANT:
                 return self._variant_problem(target, value)
             case Kind.RULE:
@@ -151,11 +153,13 @@ class _Check:
             return "Another key of this host has this name: rename one of them."
         return ""
 
-    def _field_problem(self, catalogue: Mapping[str, Any], key: str, value: Any) -> str:
+    def _field_problem(self, catalogue: Mapping[str, Any], target: Target, value: Any) -> str:
+        key = target.field
         if key not in catalogue:
             return "There is no such setting here."
         if key in ("customArgs", "extraArgs") and isinstance(value, str):
-            check_arguments(self.host, value)
+            row = self.rows.get(target.subject)
+            check_arguments(self.host, value, engine_of(self.settings, Override(), row.model_class if row else "llm"))
         if key == "backend" and value and str(value).lower() not in self.backends:
             return f"{value} is no backend of this host, nor of the file."
         return field_problem(catalogue[key], value)
@@ -165,7 +169,7 @@ class _Check:
             return problem
         if target.kind == Kind.VARIANT and target.variant.lower() == VISION and not self._has_projector(target.subject):
             return "The variant vision tunes the entry that loads a projector; this model has none."
-        return self._field_problem(EDITABLE_ON_VARIANT, target.field, value) if target.field else ""
+        return self._field_problem(EDITABLE_ON_VARIANT, target, value) if target.field else ""
 
     def _has_projector(self, path: str) -> bool:
         row = self.rows.get(path)
