@@ -22,11 +22,13 @@ from models_app.pages.launch_page import comparisons, launch
 from models_app.pages.model_head import model_head, model_notes
 from models_app.selectors import Editing
 from models_app.services import Preview
+from models_app.services.arguments import check_arguments
 from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
 from models_app.views.model_edit import check_rate, save_form, with_sequence
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require_arguments
 from quartermaster_site.access.redaction import redact
+from quartermaster_site.errors import Refused
 from quartermaster_site.http import Request, go_to, page, wants_fragment
 
 FIELDS = tuple(field for field in OVERRIDE_FIELDS if field.key in ("customArgs", "customArgsOff", "customArgsOnly"))
@@ -45,7 +47,11 @@ def model_launch(request: Request, pk: int) -> HttpResponse:
     if form.errors:
         return _page(request, editing, form, status=422)
     values = form.values
-    if asked := _unconfirmed(request.POST, editing, form):
+    try:
+        asked = _unconfirmed(request.POST, editing, form)
+    except Refused as error:
+        return _page(request, editing, form.with_refusal(error.fields), status=422)
+    if asked:
         return _page(request, editing, form, status=422, asked=asked)
     if request.POST.get("intent") == "move":
         values = {"customArgs": editing.pinned.override.extra_args, "extraArgs": ""}
@@ -145,10 +151,12 @@ def _findings(editing: Editing, override: Override) -> tuple[TextFinding, ...]:
 
 
 def _unconfirmed(posted: QueryDict, editing: Editing, form: EditorForm) -> str:
-    """The arguments that a save of this form asks about first."""
+    """The arguments that a save of this form asks about first. Raises Refused where no answer would help."""
     if not {"customArgs", "customArgsOff"} & set(form.touched):
         return ""
-    return unconfirmed(_findings(editing, _override(editing, form)), posted.get("confirm", ""))
+    override = _override(editing, form)
+    check_arguments(editing.row.host, custom_text(override), editing.engine)
+    return unconfirmed(_findings(editing, override), posted.get("confirm", ""))
 
 
 def _threads(plan: Plan) -> str:
