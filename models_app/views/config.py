@@ -123,7 +123,8 @@ def config_look(request: Request, slug: str) -> HttpResponse:
     """Have the host say what lies at the path."""
     start_look(host=get_host(slug), actor=actor_of(request))
     messages.info(request, "The host is asked what lies there; the answer stands below in a moment.")
-    return go_to(request, reverse("models:config-show", args=[slug]))
+    shown_on = "models:config-drift" if request.POST.get("next") == "drift" else "models:config-show"
+    return go_to(request, reverse(shown_on, args=[slug]))
 
 
 @require_POST

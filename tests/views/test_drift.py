@@ -109,6 +109,13 @@ def test_keep_ours_later_and_by_hand(
     assert "The file matches revision 1" in page(admin, "/config/local/drift/")
 
 
+def test_looking_now_stays_on_the_page(target: Path, admin: Client, django_capture_on_commit_callbacks: Any) -> None:
+    target.write_text("models: {}\n")
+    answer = run(django_capture_on_commit_callbacks, lambda: admin.post("/config/local/look/", {"next": "drift"}))
+    assert answer["Location"] == "/config/local/drift/"
+    assert "replaced by something" in page(admin, "/config/local/drift/")
+
+
 def test_a_viewer_sees_and_decides_nothing(target: Path, viewer: Client, beat: Callable[[], None]) -> None:
     target.write_text("models: {}\n")
     beat()
