@@ -71,8 +71,8 @@ class Style(NamedTuple):
 
 
 _PLAIN = """
-apertus arcee baichuan ernie4_5 exaone granite granitemoe hunyuan-dense hunyuan-moe internlm2 llama mistral3 qwen2 qwen3 qwen3moe
-seed_oss
+apertus arcee baichuan ernie4_5 exaone granite granitemoe hunyuan-dense hunyuan-moe internlm2 llama mistral3 qwen2 qwen3
+qwen3moe seed_oss
 """
 
 _NORMS_AROUND = Style(norms_behind=True)
