@@ -14,6 +14,8 @@ from models_app.pages.editor_page import Control, Facts, control_of
 from models_app.services import by_hand
 from quartermaster_site.access.redaction import redact
 
+TOP = "(top)"
+"""How the keys at the top of a file are called where an id is wanted."""
 _FIRST_WORDS = 90
 _OF_ENTRY = ("estVramGB", "estRamGB")
 
@@ -75,6 +77,13 @@ def entry_lines(entries: list[Fragment]) -> tuple[HandLine, ...]:
             ", ".join(f"{key} {entry.fields[key]}" for key in _OF_ENTRY if key in entry.fields),
         )
         for entry in entries
+    )
+
+
+def raw_lines(fragments: list[Fragment]) -> tuple[HandLine, ...]:
+    """Keys kept by hand with their authors; the top of the file has no id."""
+    return tuple(
+        HandLine(row.served_id or TOP, ", ".join(row.fields), str(row.changed_by or "somebody")) for row in fragments
     )
 
 

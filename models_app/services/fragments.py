@@ -11,7 +11,8 @@ from django.utils import timezone
 
 from gpus_app.models import Host
 from gpus_app.services import request_plan
-from models_app.core.export.fragments import Fragments, form_of
+from models_app.core.export import load
+from models_app.core.export.fragments import YAML, Fragments, form_of
 from models_app.models import Fragment
 from models_app.services.changes import changes_of
 from models_app.services.editing import check_version
@@ -20,6 +21,7 @@ from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import Refused
 
 MOST_FRAGMENTS = 5000
+KEY_BLOCKS = frozenset({"apiKeys", "apiKeyModels"})
 
 
 def fragment_rows(host: Host, form: str = "") -> QuerySet[Fragment]:
@@ -32,6 +34,27 @@ def fragments_of(host: Host, dialect: str) -> Fragments:
     """What is merged into a file of a dialect."""
     rows = {row.served_id: row.fields for row in fragment_rows(host, form_of(dialect))}
     return Fragments(rows.pop("", {}), rows)
+
+
+def raw_keys(host: Host) -> list[Fragment]:
+    """Fragments that add keys to what planning writes: at the top of the file, or in one of its entries."""
+    return [row for row in fragment_rows(host, YAML) if not row.fields.get("cmd")]
+
+
+def save_raw_keys(*, host: Host, served_id: str, block: str, version: int, actor: Actor) -> Fragment | None:
+    """Store keys from their YAML; a blank text removes them. Raises Refused with a message per field."""
+    try:
+        value = load.load(block).value
+    except load.LoadError as error:
+        raise Refused("This is no YAML.", fields={"block": f"This is no YAML: {error}"}) from error
+    if value is not None and not isinstance(value, dict):
+        raise Refused("These are no keys.", fields={"block": "Write keys and values, such as logLevel: info."})
+    keys: dict[str, Any] = value or {}
+    if served_id and "cmd" in keys:
+        raise Refused("A command is an entry.", fields={"block": "A whole entry with its command is an entry by hand."})
+    if not served_id and (held := sorted(keys.keys() & KEY_BLOCKS)):
+        raise Refused("Keys have a page.", fields={"block": f"{held[0]}: make them under API keys, which seals them."})
+    return save_fragment(host=host, form=YAML, served_id=served_id, fields=keys, version=version, actor=actor)
 
 
 def fragment_inputs(host: Host) -> list[list[Any]]:

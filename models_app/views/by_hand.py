@@ -16,15 +16,24 @@ from django.views.decorators.http import require_http_methods
 from gpus_app.models import Host
 from gpus_app.selectors import get_host, section
 from models_app import convert
-from models_app.core.fields.by_hand import ENTRY_FIELDS, LORA_FIELDS
+from models_app.core.fields.by_hand import ENTRY_FIELDS, LORA_FIELDS, RAW_FIELDS
 from models_app.core.fields.field import Field
 from models_app.core.launch.backends import kind_of
 from models_app.core.settings import Settings
 from models_app.core.state.checks import Limits
 from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
-from models_app.pages.by_hand_page import HandPart, declared_lines, enhancer_lines, entry_lines, hand_controls
+from models_app.pages.by_hand_page import (
+    TOP,
+    HandPart,
+    declared_lines,
+    enhancer_lines,
+    entry_lines,
+    hand_controls,
+    raw_lines,
+)
 from models_app.pages.editor_page import Facts, control_groups
 from models_app.services import by_hand
+from models_app.services.fragments import raw_keys, save_raw_keys
 from models_app.views.hosts import host_context
 from quartermaster_site.access.audit import Actor, actor_of
 from quartermaster_site.access.permissions import Level, may, needs, require
@@ -65,8 +74,12 @@ def _load_entry(host: Host, name: str) -> tuple[dict[str, Any], int]:
     if not name:
         return {}, 0
     entry = by_hand.own_entry(host, name)
-    block = yaml.safe_dump(entry.fields, sort_keys=False, allow_unicode=True)
-    return {"servedId": entry.served_id, "block": block}, entry.version
+    return {"servedId": entry.served_id, "block": _yaml(entry.fields)}, entry.version
+
+
+def _yaml(fields: Values) -> str:
+    """Keys as a person writes them; a long text stays on one line."""
+    return yaml.safe_dump(dict(fields), sort_keys=False, allow_unicode=True, width=10_000)
 
 
 def _save_entry(host: Host, old: str, values: Values, version: int, actor: Actor) -> None:
@@ -78,10 +91,32 @@ def _remove_entry(host: Host, name: str, version: int, actor: Actor) -> None:
     by_hand.remove_own_entry(host=host, served_id=name, version=version, actor=actor)
 
 
+def _load_raw(host: Host, name: str) -> tuple[dict[str, Any], int]:
+    if not name:
+        return {}, 0
+    served_id = "" if name == TOP else name
+    found = next((row for row in raw_keys(host) if row.served_id == served_id), None)
+    if found is None:
+        raise NotFound("It is not there any more.")
+    return {"servedId": served_id, "block": _yaml(found.fields)}, found.version
+
+
+def _save_raw(host: Host, old: str, values: Values, version: int, actor: Actor) -> None:
+    served_id, block = str(values.get("servedId") or "").strip(), str(values.get("block") or "")
+    if old and served_id != ("" if old == TOP else old):
+        raise Refused("It cannot be used so.", fields={"servedId": "Its entry stays: add other keys instead."})
+    save_raw_keys(host=host, served_id=served_id, block=block, version=version, actor=actor)
+
+
+def _remove_raw(host: Host, name: str, version: int, actor: Actor) -> None:
+    save_raw_keys(host=host, served_id="" if name == TOP else name, block="", version=version, actor=actor)
+
+
 KINDS: Mapping[str, Kind] = {
     "enhancer": _of_list("text of a prompt enhancer", by_hand.ENHANCERS),
     "image": _of_list("image model", by_hand.DECLARED),
     "entry": Kind("entry", Level.MANAGE, ENTRY_FIELDS, "servedId", _load_entry, _save_entry, _remove_entry),
+    "raw": Kind("raw keys", Level.MANAGE, RAW_FIELDS, "servedId", _load_raw, _save_raw, _remove_raw),
 }
 
 
@@ -140,6 +175,15 @@ def _parts(request: Request, host: Host) -> list[HandPart]:
             entry_lines(by_hand.own_entries(host)),
             "An entry is a command with what it takes, in the words of the router.",
             mine["entry"],
+            "admin",
+        ),
+        HandPart(
+            "raw",
+            "Raw keys",
+            "Keys of the router's file that no setting stands for, merged last: macros, hooks, peers, filters.",
+            raw_lines(raw_keys(host)),
+            "An import keeps here what has no field.",
+            mine["raw"],
             "admin",
         ),
     ]

@@ -166,3 +166,39 @@ def test_an_entry_is_checked_as_strictly_as_the_router_would(admin, host, block,
 def test_secrets_of_a_command_are_masked_in_the_list(admin, viewer, host, quiet):
     post(admin, "entry", servedId="own", block=BLOCK.replace("--port", "--api-key sk-1234567890abcdef --port"))
     assert "1234567890" not in viewer.get(PATH).content.decode()
+
+
+def test_raw_keys_are_written_changed_and_removed(admin, scanned, django_capture_on_commit_callbacks):
+    keys = "logLevel: debug\nhooks: {on_startup: {preload: [a]}}\n"
+    run(django_capture_on_commit_callbacks, lambda: post(admin, "raw", block=keys))
+    config = load.load(Revision.objects.order_by("-number").first().text).value
+    assert (config["logLevel"], config["hooks"]) == ("debug", {"on_startup": {"preload": ["a"]}})
+    assert "(top)" in text(admin.get(PATH))
+    assert "logLevel, hooks" in text(admin.get(PATH))
+    page = unescape(admin.get(f"{PATH}raw/?of=(top)").content.decode())
+    assert "logLevel: debug" in page
+    assert post(admin, "raw", 1, "(top)", block="logLevel: info").status_code == 302
+    assert Fragment.objects.get().fields == {"logLevel": "info"}
+    assert admin.post(f"{PATH}raw/remove/?of=(top)", {"version": 2}).status_code == 302
+    assert not Fragment.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("served_id", "block", "message"),
+    [
+        ("", "a: [", "no YAML"),
+        ("", "- a", "Write keys and values"),
+        ("", "apiKeys: [x]", "API keys"),
+        ("a", "cmd: x", "entry by hand"),
+        ("", "models: {}", "Models are fragments of their own"),
+    ],
+)
+def test_raw_keys_that_cannot_be_are_refused(admin, host, quiet, served_id, block, message):
+    answer = post(admin, "raw", servedId=served_id, block=block)
+    assert answer.status_code == 422
+    assert message in text(answer)
+    assert not Fragment.objects.exists()
+
+
+def test_raw_keys_are_for_administrators(editor, host, quiet):
+    assert post(editor, "raw", block="logLevel: debug").status_code == 403

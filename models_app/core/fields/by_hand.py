@@ -72,6 +72,16 @@ DECLARED_FIELDS: tuple[Field, ...] = (
     ),
     *(replace(_OVERRIDE[field], key=key, help=_HELP.get(key, _OVERRIDE[field].help)) for key, field in _SHARED.items()),
 )
+RAW_FIELDS: tuple[Field, ...] = (
+    _own("servedId", TEXT, "Entry", "The id of the entry that takes the keys. Blank: the top of the file.", most=300),
+    _own(
+        "block",
+        MULTILINE,
+        "Keys",
+        "In YAML. What planning writes stays as it writes it.",
+        most=262144,
+    ),
+)
 ENTRY_FIELDS: tuple[Field, ...] = (
     _own("servedId", TEXT, "Id", "The id under which it is served.", most=128),
     replace(
