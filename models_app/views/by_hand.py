@@ -146,46 +146,45 @@ def hand_list(request: Request, slug: str) -> HttpResponse:
     return page(request, "hosts/by_hand.html", context, status=status)
 
 
+_ABOUT: Mapping[str, tuple[str, str, str, str]] = {
+    "enhancer": (
+        "Prompt enhancers",
+        "The text that a chat model is given to rewrite prompts for image and video models with.",
+        "Enhancers are paired by their names even without a text here.",
+        "editor",
+    ),
+    "image": (
+        "Image models by hand",
+        "Files of sd-server that no scan finds. Nothing of them is read: everything is taken as it is written.",
+        "Models in the folders of this host need none.",
+        "admin",
+    ),
+    "entry": (
+        "Entries by hand",
+        "Whole entries for servers that are not known here, written into the file as they are.",
+        "An entry is a command with what it takes, in the words of the router.",
+        "admin",
+    ),
+    "raw": (
+        "Raw keys",
+        "Keys of the router's file that no setting stands for, merged last: macros, hooks, peers, filters.",
+        "An import keeps here what has no field.",
+        "admin",
+    ),
+}
+"""Kind -> title, what it is, what an empty list says, the role that changes it."""
+
+
 def _parts(request: Request, host: Host) -> list[HandPart]:
-    enhancers, images = (section(host, name) for name in ("enhancers", "declared"))
-    mine = {kind: may(request.user, row.level) for kind, row in KINDS.items()}
+    lines = {
+        "enhancer": enhancer_lines(host, section(host, "enhancers")),
+        "image": declared_lines(section(host, "declared")),
+        "entry": entry_lines(by_hand.own_entries(host)),
+        "raw": raw_lines(raw_keys(host)),
+    }
     return [
-        HandPart(
-            "enhancer",
-            "Prompt enhancers",
-            "The text that a chat model is given to rewrite prompts for image and video models with.",
-            enhancer_lines(host, enhancers),
-            "Enhancers are paired by their names even without a text here.",
-            mine["enhancer"],
-            "editor",
-        ),
-        HandPart(
-            "image",
-            "Image models by hand",
-            "Files of sd-server that no scan finds. Nothing of them is read: everything is taken as it is written.",
-            declared_lines(images),
-            "Models in the folders of this host need none.",
-            mine["image"],
-            "admin",
-        ),
-        HandPart(
-            "entry",
-            "Entries by hand",
-            "Whole entries for servers that are not known here, written into the file as they are.",
-            entry_lines(by_hand.own_entries(host)),
-            "An entry is a command with what it takes, in the words of the router.",
-            mine["entry"],
-            "admin",
-        ),
-        HandPart(
-            "raw",
-            "Raw keys",
-            "Keys of the router's file that no setting stands for, merged last: macros, hooks, peers, filters.",
-            raw_lines(raw_keys(host)),
-            "An import keeps here what has no field.",
-            mine["raw"],
-            "admin",
-        ),
+        HandPart(kind, title, about, lines[kind], empty, may(request.user, KINDS[kind].level), needed)
+        for kind, (title, about, empty, needed) in _ABOUT.items()
     ]
 
 
