@@ -31,6 +31,8 @@ from quartermaster_site.jobs.models import UNFINISHED, Job
 from quartermaster_site.jobs.services import Started
 
 log = logging.getLogger(__name__)
+_settled: dict[int, tuple[str, tuple[ExportKey, ...]]] = {}
+"""Host -> the bytes and the keys that were found to agree: large texts are not looked at every half minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ def publish_due_keys() -> None:
     """Every host whose file holds other keys than it should: new, changed, revoked and expired ones."""
     note_expired()
     for host in Host.objects.filter(api_keys__isnull=False).exclude(publish_path="").distinct():
+        if _settled.get(host.pk) == (host.written_sha256, tuple(export_keys(host))):
+            continue
         try:
             publish_keys(host=host, actor=Actor())
         except QuartermasterError as error:
@@ -90,7 +94,10 @@ def publish_keys(*, host: Host, actor: Actor) -> Started | None:
         waits = watch.has_drifted or watch.is_by_hand or live is None or live.dialect != host.publish_dialect
         if live is None or waits or Job.objects.filter(host=host, kind="publish", state__in=UNFINISHED).exists():
             return None
-        wanted = with_keys_of_today(live, export_keys(host))
+        keys = export_keys(host)
+        wanted = with_keys_of_today(live, keys)
+        if wanted is None:
+            _settled[host.pk] = (host.written_sha256, tuple(keys))
         if wanted is None or _failed_before(host, wanted):
             return None
         revision = _store(host, live, wanted)
