@@ -15,7 +15,9 @@ from models_app.core.fields import SETTINGS_FIELDS
 from models_app.core.fields.field import CHOICE, INTEGER, INTEGERS, MULTILINE, NUMBER, PATH, SWITCH, TEXT
 from models_app.core.imports.report import Status
 from models_app.core.imports.settings_source import joined, read_files
+from models_app.core.settings import override_from_mapping
 from models_app.core.settings_files.files import state_of
+from models_app.core.state.overrides import normalise_none
 from models_app.core.state.values import field_problem
 from models_app.fleet_sections import FLEET_SECTIONS, cleaned
 from models_app.models import ImportBatch, Override, Row
@@ -61,6 +63,11 @@ def some_of(fields):
     return kept.map(lambda found: {field.key: value for field, value in found})
 
 
+def saved(values):
+    """As a form stores them: at a model's own level `none` is nothing."""
+    return convert.override_fields(normalise_none(override_from_mapping(values)))
+
+
 def stored(section, values):
     try:
         return cleaned(section, values)
@@ -93,9 +100,9 @@ def test_an_export_imported_changes_nothing(scanned, host, own, variant, rule, s
     for model in (Override, HostSetting, ImportBatch):
         model.objects.all().delete()
     row = Row.objects.get(file_name="beta-2b-Q4_0.gguf")
-    override = Override.objects.create(host=host, match=row.path, fields=own, version=1)
+    override = Override.objects.create(host=host, match=row.path, fields=saved(own), version=1)
     override.variants.create(name="v", fields=variant, version=1)
-    Override.objects.create(host=host, match="*alpha*", quant="Q8_0", fields=rule, position=1, version=1)
+    Override.objects.create(host=host, match="*alpha*", quant="Q8_0", fields=saved(rule), position=1, version=1)
     for name, values in sections.items():
         HostSetting.objects.create(host=host, section=name, values=stored(name, values), version=1)
     texts = export_texts(get_host(host.slug), with_secrets=True)
