@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -191,4 +192,4 @@ def test_the_same_text_under_another_number_counts_as_written(
     html = admin.get("/").content.decode()
     assert Revision.objects.count() == 3
     assert "rev 1 written" in html
-    assert "rev 1, 0 s ago" in html
+    assert re.search(r"rev 1, \d+ s ago", html)
