@@ -47,8 +47,15 @@ def chunks(table: FlagTable, words: Sequence[str]) -> list[Chunk]:
 
 
 def text_of_chunks(found: Sequence[Chunk], rules: str) -> str:
-    """One flag a line, words quoted only where they must be."""
-    return "\n".join(join_tokens(list(chunk.words), rules) for chunk in found)
+    """One flag a line, words quoted only where they must be. A backslash at the end of a line would join it anyway."""
+    lines: list[str] = []
+    for chunk in found:
+        line = join_tokens(list(chunk.words), rules)
+        if lines and lines[-1].endswith("\\"):
+            lines[-1] += f" {line}"
+        else:
+            lines.append(line)
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)

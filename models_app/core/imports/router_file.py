@@ -118,13 +118,14 @@ def _yaml(data: bytes, dialect: str, rules: str, findings: tuple[CheckFinding, .
     if expanded_length(config) > expansion.MAX_EXPANDED_TOTAL:
         raise ImportFailed("its macros make too much text of it", tree.line_of(("macros",)))
     context = _Context(dialect, rules, macros if isinstance(macros, dict) else {}, _seconds(config.get("globalTTL"), 0))
-    entries = tuple(_entry(name, node, context) for name, node in models.pairs.items()) if models is not None else ()
+    found = models if models is not None else load.Node({}, 0)
+    entries = tuple(_entry(name, node, found.key_line(name), context) for name, node in found.pairs.items())
     top = {name: node for name, node in tree.pairs.items() if name != "models"}
     return RouterFile(
         dialect,
         entries,
         {name: node.value for name, node in top.items()},
-        {name: node.line for name, node in top.items()},
+        {name: tree.key_line(name) for name in top},
         findings,
     )
 
@@ -150,7 +151,7 @@ def _seconds(value: Any, default: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
 
 
-def _entry(name: str, node: load.Node, context: _Context) -> FileEntry:
+def _entry(name: str, node: load.Node, line: int, context: _Context) -> FileEntry:
     whole = node.value if isinstance(node.value, dict) else {}
     problem, argv = "", tuple[str, ...]()
     if not isinstance(node.value, dict):
@@ -160,11 +161,11 @@ def _entry(name: str, node: load.Node, context: _Context) -> FileEntry:
     ttl = whole.get("ttl", INHERIT_TTL)
     return FileEntry(
         id=name,
-        line=node.line,
+        line=line,
         argv=argv,
         problem=problem,
         keys={key: value for key, value in whole.items() if key != "cmd"},
-        lines={key: child.line for key, child in node.pairs.items()},
+        lines={key: node.key_line(key) for key in node.pairs},
         whole=whole,
         ttl_seconds=_seconds(ttl, context.global_ttl_seconds),
     )
