@@ -23,7 +23,9 @@ MOST_ITEMS = 100_000
 class SourceForm(forms.Form):
     """A file of one's own, or the path of one on the host."""
 
-    kind = forms.ChoiceField(label="What it is", choices=KINDS, initial=AUTO)
+    kind = forms.ChoiceField(
+        label="What it is", choices=KINDS, initial=AUTO, widget=forms.Select(attrs={"class": "form-select"})
+    )
     file = forms.FileField(label="File", required=False, allow_empty_file=True, max_length=300)
     path = forms.CharField(label="Or its path on the host", required=False, max_length=1024, strip=True)
 
