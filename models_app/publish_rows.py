@@ -9,7 +9,6 @@ from django.db import models
 
 from gpus_app.models import Host
 
-
 KEEP_REVISIONS, LEAST_REVISIONS, MOST_REVISIONS = 200, 10, 5000
 KEEP_BACKUPS, LEAST_BACKUPS, MOST_BACKUPS = 5, 1, 100
 

@@ -92,8 +92,8 @@ def generate(
     """A file for one host. Raises `ExportError` where a dialect must not be written from these settings.
 
     `same_path` is that of `resolve_override`; `budget_of` says which device servers with one device are told to use;
-    `word_rules` are those by which the host splits commands; `fragments` are merged last; `keys` stand in place of those
-    of the settings.
+    `word_rules` are those by which the host splits commands; `fragments` are merged last; `keys` stand in place of
+    those of the settings.
     """
     own = {
         (row.full_path, row.quant): resolve_override(overrides, row.full_path, row.quant, same_path) or Override()
