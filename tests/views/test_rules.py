@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from django.test import Client
 from gpus_app.models import Backend, Host
 from models_app.core.launch.tokens import split_command
 from models_app.models import Change, Override, Revision, Row
+from models_app.pages.causes_text import ModelCauses
 from quartermaster_site.access.models import Account, AuditEntry
 from tests.views.conftest import run
 
@@ -295,3 +297,20 @@ def test_a_model_says_which_rule_sets_it_and_can_follow_again(
     assert send(f"history/{first.pk}/restore/", version="0").status_code == 302
     assert Override.objects.get(match=row.path).fields == {"ctx": 16384}
     assert as_role("operator").post(f"{address}reset/", {"intent": "follow", "version": "4"}).status_code == 403
+
+
+def test_a_review_explains_models_of_the_old_pattern_too() -> None:
+    save = Change(pk=1, match="*/b.*", rule=3, actor="ada", action="save", changes={"match": ["*/a.*", "*/b.*"]})
+    move = Change(pk=2, match="*/b.*", rule=3, actor="ada", action="move", changes={"position": [2, 1]})
+    after = SimpleNamespace(host=Host(os_family="linux"), summary={})
+    causes = SimpleNamespace(files={})
+    comparison: Any = SimpleNamespace(after=after, changes=[move, save], causes=causes, undone=False)
+    reasons = ModelCauses(comparison)
+
+    def of(path: str) -> tuple[str, ...]:
+        model: Any = SimpleNamespace(path=path, kind="changed")
+        return reasons.of(model)
+
+    assert of("/m/a.gguf") == ("ada: Match */a.* → */b.*",)
+    assert of("/m/b.gguf") == ("ada: Place among the rules 2 → 1", "ada: Match */a.* → */b.*")
+    assert of("/m/c.gguf") == ()
