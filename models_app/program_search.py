@@ -45,7 +45,9 @@ def search(
     clock_seconds: Callable[[], float] = time.monotonic,
 ) -> list[dict[str, str]]:
     """Each file once, under the first path that leads to it, those of the search path first."""
-    end, found, seen = clock_seconds() + SECONDS, [], set()
+    end = clock_seconds() + SECONDS
+    found: list[dict[str, str]] = []
+    seen: set[str] = set()
     for folder in _folders(search_path, places):
         if len(found) >= MAX_PROGRAMS or clock_seconds() > end or stop():
             break
