@@ -29,15 +29,15 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="qm-bench-data-") as data, zoo_tree() as folder:
         os.environ |= {"QM_DATA_DIR": data, "QM_DATABASE_URL": "", "QM_REDIS_URL": "", "QM_ROLE": "all"}
         os.environ["DJANGO_SETTINGS_MODULE"] = "quartermaster_site.settings"
-        client, rows = _signed_in_with(folder)
-        people = [_another_session() for _ in rows]
+        client, rows = signed_in_with(folder)
+        people = [another_session() for _ in rows]
         rounds = 1 if quick else 3
-        baseline = _p95([lambda: client.get("/healthz")] * 20)
-        lists = _p95([lambda: client.get("/models/")] * 10 * rounds)
-        details = _p95([_get(client, f"/models/{pk}/") for pk in rows] * rounds)
-        previews = _p95(
+        baseline = p95([lambda: client.get("/healthz")] * 20)
+        lists = p95([lambda: client.get("/models/")] * 10 * rounds)
+        details = p95([get(client, f"/models/{pk}/") for pk in rows] * rounds)
+        previews = p95(
             [
-                _post(person, f"/models/{pk}/preview/", knobs)
+                post(person, f"/models/{pk}/preview/", knobs)
                 for person, pk in zip(people, rows, strict=True)
                 for knobs in KNOBS
             ]
@@ -45,12 +45,12 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
         )
         fits_cold, fits_sorted, fits_warm = _fits(client, rounds)
     return [
-        _row("models list, p95", lists, baseline, PAGE_P95_MS),
-        _row("model page, p95", details, baseline, PAGE_P95_MS),
-        _row("preview, p95", previews, baseline, PREVIEW_P95_MS),
-        _row(f"what fits, {FITS_MODELS} models, nothing kept", fits_cold, baseline, FITS_COLD_MS),
-        _row("the same in the order of a column", fits_sorted, baseline, FITS_COLD_MS),
-        _row("the same again", fits_warm, baseline, FITS_WARM_MS),
+        row_of("models list, p95", lists, baseline, PAGE_P95_MS),
+        row_of("model page, p95", details, baseline, PAGE_P95_MS),
+        row_of("preview, p95", previews, baseline, PREVIEW_P95_MS),
+        row_of(f"what fits, {FITS_MODELS} models, nothing kept", fits_cold, baseline, FITS_COLD_MS),
+        row_of("the same in the order of a column", fits_sorted, baseline, FITS_COLD_MS),
+        row_of("the same again", fits_warm, baseline, FITS_WARM_MS),
     ]
 
 
@@ -64,13 +64,13 @@ def _fits(client: Any, rounds: int) -> tuple[float, float, float]:
 
     def cold(query: str) -> float:
         KEPT.clear()
-        return _milliseconds(_get(client, f"{path}{query}"))
+        return _milliseconds(get(client, f"{path}{query}"))
 
     client.get(path)
     plain = statistics.median(cold("") for _ in range(rounds))
     by_column = statistics.median(cold("?sort=32768") for _ in range(rounds))
     client.get(path)
-    return plain, by_column, statistics.median(_milliseconds(_get(client, path)) for _ in range(5 * rounds))
+    return plain, by_column, statistics.median(_milliseconds(get(client, path)) for _ in range(5 * rounds))
 
 
 def _milliseconds(call: Callable[[], Any]) -> float:
@@ -81,7 +81,7 @@ def _milliseconds(call: Callable[[], Any]) -> float:
     return (time.process_time() - started) * 1000
 
 
-def _signed_in_with(folder: Path) -> tuple[Any, list[int]]:
+def signed_in_with(folder: Path) -> tuple[Any, list[int]]:
     """A client of an administrator, and the ids of all planned rows."""
     import django
 
@@ -123,7 +123,7 @@ def _finish_setup(installation: Any) -> None:
     row.save()
 
 
-def _another_session() -> Any:
+def another_session() -> Any:
     """Previews are limited per session, so every model gets one of its own."""
     from django.contrib.auth import get_user_model
     from django.test import Client
@@ -133,27 +133,27 @@ def _another_session() -> Any:
     return person
 
 
-def _get(client: Any, url: str) -> Callable[[], Any]:
+def get(client: Any, url: str) -> Callable[[], Any]:
     return lambda: client.get(url)
 
 
-def _post(client: Any, url: str, data: dict[str, str]) -> Callable[[], Any]:
+def post(client: Any, url: str, data: dict[str, str]) -> Callable[[], Any]:
     return lambda: client.post(url, data, headers={"hx-request": "true"})
 
 
-def _p95(calls: list[Callable[[], Any]]) -> float:
+def p95(calls: list[Callable[[], Any]], clock: Callable[[], float] = time.perf_counter) -> float:
     """Milliseconds; every answer must be a page (422: the field was out of that model's range)."""
     times = []
     calls[0]()
     for call in calls:
-        started = time.perf_counter()
+        started = clock()
         answer = call()
-        times.append((time.perf_counter() - started) * 1000)
+        times.append((clock() - started) * 1000)
         assert answer.status_code in (200, 422), f"{answer.status_code} for {answer.request['PATH_INFO']}"
     return statistics.quantiles(times, n=20)[-1]
 
 
-def _row(name: str, value: float, baseline: float, limit_ms: float) -> dict[str, Any]:
+def row_of(name: str, value: float, baseline: float, limit_ms: float) -> dict[str, Any]:
     return {
         "name": name,
         "value": value,
