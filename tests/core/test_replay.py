@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from models_app.core.catalog import Header
+from models_app.core.catalog import Header, Launch
 from models_app.core.planning.projection import project
 from models_app.core.planning.replay.allocator import Room, peaks
 from models_app.core.planning.replay.scheduler import compute_buffers
@@ -118,6 +118,22 @@ def test_measured_launches_are_played_to_the_byte(header_of, outputs):
             # Six decimals of a MiB are half a byte at most.
             assert abs(ours.compute_bytes - wanted) < 1, (measured["model"], measured["args"])
     assert len(played) > len(STYLES) // 3
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu_layers", "compute_bytes"),
+    [
+        # llama.cpp 11434: the device, then the host.
+        ("llama31-8b-q4_k_m", None, [322973696, 46153728]),
+        ("deepseek-v2-lite-q4_k_m", 12, [218103808, 205537280]),
+        ("gemma3-12b-q4_k_m", 20, [544735232, 218650624]),
+        ("granite4-h-small-q4_k_m", None, [314583104, 46151712]),
+    ],
+)
+def test_without_flash_attention(zoo_header, model, gpu_layers, compute_bytes):
+    launch = Launch(4096, flash_attn=False, gpu_layers=gpu_layers, outputs="all")
+    use = project(model_table(zoo_header(model)), launch)
+    assert [place.compute_bytes for place in (*use.devices, use.host)] == compute_bytes
 
 
 def test_plans_keep_to_the_formulas(header_of):
