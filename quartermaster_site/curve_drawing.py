@@ -189,8 +189,8 @@ def short_tokens(tokens: int) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{value:.2f}%"
+    return f"{round(value, 2):g}%"
 
 
 def _pixels(value: float) -> str:
-    return f"{value:.1f}"
+    return f"{round(value, 1):g}"

@@ -163,4 +163,4 @@ def _ticks(scale: int) -> tuple[Tick, ...]:
 
 
 def _percent(value: float, scale: float) -> str:
-    return f"{value / scale * 100:.2f}%"
+    return f"{round(value / scale * 100, 2):g}%"

@@ -22,11 +22,11 @@ def test_rows_share_one_scale() -> None:
     bar = memory_bar(_two_cards(), "label")
     assert bar is not None
     assert bar.height == 114
-    assert [row.width for row in bar.rows] == ["100.00%", "50.00%"]
+    assert [row.width for row in bar.rows] == ["100%", "50%"]
     assert bar.rows[0].budget_x == "93.75%"
     assert [tick.text for tick in bar.ticks] == ["0", "4", "8", "12", "16", "20", "24 GiB"]
     first, second = bar.rows[0].stretches
-    assert (first.x, first.width, first.label) == ("0.00%", "40.42%", "weights 9.7")
+    assert (first.x, first.width, first.label) == ("0%", "40.42%", "weights 9.7")
     assert second.x == "40.42%"
     assert second.label == "", "too narrow for a label"
 
@@ -35,8 +35,8 @@ def test_over_budget_widens_the_scale_instead_of_leaving_the_drawing() -> None:
     parts = (Part("weights", "weights", "weights", 48 * GIB),)
     bar = memory_bar([Track("GPU 0", "", parts, 24 * GIB, 22 * GIB)], "label")
     assert bar is not None
-    assert bar.rows[0].width == "50.00%"
-    assert bar.rows[0].stretches[0].width == "100.00%"
+    assert bar.rows[0].width == "50%"
+    assert bar.rows[0].stretches[0].width == "100%"
 
 
 def test_nothing_to_draw() -> None:
@@ -48,7 +48,7 @@ def test_mini_bar_turns_bad_over_budget() -> None:
     over, within = mini_bar(40 * GIB, 36 * GIB, 33 * GIB), mini_bar(20 * GIB, 36 * GIB, 33 * GIB)
     assert over is not None
     assert within is not None
-    assert (over.key, over.width) == ("bad", "100.00%")
+    assert (over.key, over.width) == ("bad", "100%")
     assert within.key == "weights"
 
 
