@@ -15,6 +15,7 @@
     const list = byId("toasts");
     const template = byId("toast-" + tone);
     if (!list || !template) return;
+    for (const old of list.children) if (old.querySelector("p").textContent === text) old.remove();
     const item = template.content.firstElementChild.cloneNode(true);
     item.querySelector("p").textContent = text;
     const button = item.querySelector("button");
@@ -25,7 +26,7 @@
       button.addEventListener("click", () => item.remove());
     }
     list.append(item);
-    if (!retry) window.setTimeout(() => item.remove(), 8000);
+    if (!retry && tone !== "bad") window.setTimeout(() => item.remove(), 8000);
   }
 
   // What assistive technology hears of a plan: at most one sentence a second.
@@ -55,6 +56,7 @@
   document.addEventListener("htmx:afterRequest", (event) => {
     const { target, xhr } = event.detail;
     if (target.id === "plan") target.toggleAttribute("data-stale", xhr.status === 422);
+    if (event.detail.successful) event.detail.elt.removeAttribute("data-renewed");
   });
 
   document.addEventListener("htmx:beforeRequest", (event) => {
@@ -66,7 +68,8 @@
     const { target, xhr, requestConfig } = event.detail;
     const field = numbered(requestConfig.elt.closest("form"));
     const answered = xhr.getResponseHeader("X-Sequence");
-    if (field && answered !== null && Number(answered) < Number(field.value)) {
+    const refused = xhr.status === 403 || xhr.status === 404; // what the form shows stays
+    if (field && (refused || (answered !== null && Number(answered) < Number(field.value)))) {
       event.detail.shouldSwap = false;
       return;
     }
@@ -110,6 +113,12 @@
     if (elt.closest("[data-poll]")) return;
     if (target && target.id === "plan") target.setAttribute("aria-busy", "true");
     const status = xhr ? xhr.status : 0;
+    const form = elt.closest("form[data-guard]");
+    if (status === 403 && form && form.dataset.renewed !== "yes") {
+      form.dataset.renewed = "yes";
+      reached(form, again(elt));
+      return;
+    }
     if (status === 429) {
       const seconds = Number(xhr.getResponseHeader("Retry-After")) || 1;
       toast("warn", "Too many previews. Counting again in " + seconds + " s.");
@@ -131,12 +140,58 @@
     if (notice) notice.hidden = missed < 3;
   }
 
-  // Forms: sent once; leaving with edits asks first.
+  // A sign-in that ran out while somebody typed must not take the page away with what was typed.
+  const SIGNED_OUT = "You are signed out. What you typed is still here: sign in in another tab, then try again.";
+  const isSignIn = (path) => path.startsWith("/login/");
+  document.addEventListener("htmx:beforeOnLoad", (event) => {
+    const { elt, xhr } = event.detail;
+    if (!isSignIn(xhr.getResponseHeader("HX-Redirect") || "")) return;
+    if (!document.querySelector("form[data-guard][data-edited]")) return;
+    event.preventDefault();
+    if (!elt.closest("[data-poll]")) toast("warn", SIGNED_OUT, again(elt));
+  });
+
+  // Forms: sent once; leaving with edits asks first. A form under a version, which holds long edits, is sent only when
+  // its page still answers: a sign-in that ran out, a thing that is gone or a server that is away would cost them.
+
+  // Calls `next` when the page of a form answers, with its fresh token in the form; otherwise says why not.
+  async function reached(form, next) {
+    const refuse = (tone, text, retry) => {
+      delete form.dataset.sent;
+      toast(tone, text, retry ? () => reached(form, next) : null);
+    };
+    let text = "";
+    try {
+      const answer = await fetch(form.getAttribute("action"), { signal: AbortSignal.timeout(15000) });
+      if (answer.redirected && isSignIn(new URL(answer.url).pathname)) return refuse("warn", SIGNED_OUT, true);
+      if (answer.status === 404) return refuse("bad", "This is no longer there, so nothing was saved. What you typed is still here: copy what you need.");
+      if (answer.status >= 500) throw new Error(String(answer.status));
+      text = await answer.text();
+    } catch {
+      return refuse("bad", "Not saved: the server did not answer as it should. What you typed is still here.", true);
+    }
+    const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("input[name=csrfmiddlewaretoken]");
+    if (fresh) {
+      for (const field of document.querySelectorAll("input[name=csrfmiddlewaretoken]")) field.value = fresh.value;
+      document.body.setAttribute("hx-headers", JSON.stringify({ "x-csrftoken": fresh.value }));
+    }
+    return next();
+  }
 
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (form.method === "get" || event.defaultPrevented) return;
-    if (form.dataset.sent === "yes") { event.preventDefault(); return; }
+    if (form.dataset.sent === "yes" || form.dataset.sent === "asks") { event.preventDefault(); return; }
+    if (form.matches("[data-guard]") && form.elements.version && form.dataset.sent !== "reached") {
+      event.preventDefault();
+      form.dataset.sent = "asks";
+      const button = event.submitter;
+      reached(form, () => {
+        form.dataset.sent = "reached";
+        form.requestSubmit(button && button.form === form ? button : null);
+      });
+      return;
+    }
     form.dataset.sent = "yes";
     window.setTimeout(() => {
       for (const button of form.querySelectorAll("button[type=submit]")) button.disabled = true;
@@ -155,7 +210,7 @@
     if (form) form.dataset.edited = "yes";
   });
   window.addEventListener("beforeunload", (event) => {
-    if (document.querySelector("form[data-guard][data-edited]:not([data-sent])")) event.preventDefault();
+    if (document.querySelector("form[data-guard][data-edited]:not([data-sent=yes])")) event.preventDefault();
   });
 
   document.addEventListener("change", (event) => {

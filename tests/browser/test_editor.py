@@ -118,3 +118,64 @@ def test_the_slider_moves_the_window_and_follows_it(settings: Page) -> None:
     expect(slider).to_have_attribute("max", "32768")
     context.fill("16k")
     expect(slider).to_have_value("16384")
+
+
+def test_a_sign_in_that_ran_out_costs_no_keystroke(page: Page, library: str, sign_in: SignIn) -> None:
+    from models_app.models import Override
+
+    sign_in("editor")
+    page.goto(f"{library}/models/")
+    page.get_by_role("link", name="qwen3-8b", exact=True).click()
+    page.get_by_role("navigation", name="qwen3-8b").get_by_role("link", name="Settings").click()
+    context, address = page.get_by_label("Context", exact=True), page.url
+    context.fill("8k")
+    expect(page.locator("#plan")).to_contain_text("context 8,192")
+    other = page.context.new_page()
+    other.goto(f"{library}/")
+    other.get_by_role("button", name="Sign out").click()
+    other.wait_for_url(f"{library}/login/**")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("#toasts")).to_contain_text("You are signed out. What you typed is still here")
+    context.fill("16k")
+    expect(page.locator("#toasts li")).to_have_count(1)
+    assert page.url == address
+    other.get_by_label("Username").fill("editor")
+    other.get_by_label("Password").fill("correct horse battery")
+    other.get_by_role("button", name="Sign in").click()
+    other.wait_for_url(f"{library}/")
+    context.fill("12k")  # under a form whose token is an old one by now
+    expect(page.locator("#plan")).to_contain_text("context 12,288")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    assert Override.objects.get().fields == {"ctx": 12288}
+
+
+def test_what_is_typed_stays_where_the_thing_is_gone_or_the_server_away(
+    page: Page, library: str, sign_in: SignIn
+) -> None:
+    from models_app.models import Variant
+
+    sign_in("editor")
+    page.goto(f"{library}/models/")
+    page.get_by_role("link", name="qwen3-8b", exact=True).click()
+    page.get_by_role("navigation", name="qwen3-8b").get_by_role("link", name="Variants").click()
+    page.get_by_label("Name").fill("fast")
+    page.get_by_role("button", name="Add variant").click()
+    context, address = page.get_by_label("Context", exact=True), page.url
+    context.fill("8k")
+    expect(page.locator("#plan")).to_contain_text("context 8,192")
+    page.context.set_offline(True)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("#toasts")).to_contain_text("Not saved: the server did not answer")
+    expect(context).to_have_value("8k")
+    page.context.set_offline(False)
+    page.locator("#toasts li").filter(has_text="Not saved").get_by_role("button", name="Retry").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    Variant.objects.all().delete()
+    context.fill("12k")
+    expect(page.locator("#toasts")).to_contain_text("This is no longer there.")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("#toasts")).to_contain_text("nothing was saved")
+    expect(context).to_have_value("12k")
+    expect(page.locator("#plan")).to_contain_text("context 8,192")
+    assert page.url == address
