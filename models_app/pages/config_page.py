@@ -23,6 +23,8 @@ SEVERITIES = {
     "note": ("", "info", "note"),
 }
 """Severity of a finding -> tone, icon, word."""
+_TONES = ("bad", "warn", "")
+"""The worst first."""
 
 FILE_NAMES = {dialect.slug: dialect.file_name for dialect in DIALECTS}
 
@@ -74,7 +76,8 @@ def config_view(host: Host, revision: Revision | None, found: Sequence[CheckFind
     if revision is None:
         return ConfigView("", "Nothing to write yet", "", (), 0, False, "", 0, (), (), "config.yaml", False, "")
     stored = [item for item in revision.findings if isinstance(item, dict)]
-    findings = tuple(_finding(item) for item in (*(asdict(item) for item in found), *stored))
+    lines_of = (_finding(item) for item in (*(asdict(item) for item in found), *stored))
+    findings = tuple(sorted(lines_of, key=lambda line: _TONES.index(line.tone)))
     tone, headline = _verdict(revision, findings)
     marked = {item.line: item.tone or "note" for item in findings if item.line}
     lines = revision.text.splitlines()
@@ -121,7 +124,7 @@ def _verdict(revision: Revision, findings: tuple[FindingLine, ...]) -> tuple[str
     blocking = sum(item.tone == "bad" for item in findings)
     warnings = sum(item.tone == "warn" for item in findings)
     if blocking or revision.state == Revision.State.BLOCKED:
-        return "bad", f"Not to be written: {counted(blocking, 'finding')} block it"
+        return "bad", f"Not to be written: {counted(blocking, 'finding')} {'blocks' if blocking == 1 else 'block'} it"
     if warnings:
         return "warn", f"Valid, with {counted(warnings, 'warning')}"
     return "ok", f"Valid for {revision.get_dialect_display()}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpus_app.models import Host
-from models_app.core.launch.findings import port_problem
+from models_app.core.launch.findings import text_problem
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.locks import table_of
 from models_app.core.launch.tokens import rules_for
@@ -16,7 +16,7 @@ def rules_of(host: Host) -> str:
 
 
 def check_arguments(host: Host, text: str, engine: str = "llama") -> None:
-    """Raises Refused for a text that takes the router's port away: no config of the host could be written with it."""
-    problem = port_problem(table_of(engine) or LLAMA, text, rules_of(host))
+    """Raises Refused for a text with which no config of the host could be written."""
+    problem = text_problem(table_of(engine) or LLAMA, text, rules_of(host))
     if problem:
         raise Refused(problem, fields={"customArgs": problem})

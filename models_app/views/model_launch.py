@@ -112,8 +112,8 @@ def _preview(editing: Editing, override: Override) -> Preview:
 
 
 def _parts(editing: Editing, form: EditorForm) -> dict[str, object]:
-    """What a change of the text swaps."""
-    override = editing.pinned.override if form.errors else _override(editing, form)
+    """What a change of the text swaps; of a text that no save takes as well, to see all that is wrong at once."""
+    override = editing.pinned.override if form.reading.errors else _override(editing, form)
     yours = _preview(editing, override).base
     without = _preview(editing, replace(override, custom_args_off=True)).base
     findings = _findings(editing, override)

@@ -49,10 +49,15 @@ def test_findings_link_to_their_line(scanned: Host, viewer: Client) -> None:
 def test_a_blocked_text_is_not_written(scanned: Host, admin: Client) -> None:
     Host.objects.update(publish_path="/tmp/x/config.yaml")  # noqa: S108
     Revision.objects.update(
-        state=Revision.State.BLOCKED, findings=[{"rule": "V-03", "severity": "block", "message": "two models, one id"}]
+        state=Revision.State.BLOCKED,
+        findings=[
+            {"rule": "V-20", "severity": "warn", "message": "the same command"},
+            {"rule": "V-03", "severity": "block", "message": "two models, one id"},
+        ],
     )
     html = admin.get("/config/local/").content.decode()
-    assert "Not to be written: 1 finding block it" in html
+    assert "Not to be written: 1 finding blocks it" in html
+    assert html.index("two models, one id") < html.index("the same command"), "what blocks is not hidden below warnings"
     assert "Findings block it." in html
     assert admin.post("/config/local/1/write/").status_code == 422
 

@@ -154,6 +154,9 @@ def test_what_belongs_to_the_router_is_asked_about_and_its_port_refused(row: Row
     answer = save("--port 9", version=1)
     assert answer.status_code == 422
     assert "takes the port from the router" in answer.content.decode()
+    both = _text(save("--port 9 --thraeds 3", version=1).content.decode())
+    assert "takes the port from the router" in both
+    assert re.search(r"--thraeds .*help of this build was not read", both), "all that is wrong is said at once"
     assert save("--port ${PORT} -t 3", version=1).status_code == 302
     text = Revision.objects.order_by("-number").first().text  # type: ignore[union-attr]
     assert text.count("--port ${PORT} -t 3") == 1
@@ -178,6 +181,16 @@ def test_broken_and_oversized_texts_are_said(admin: Client, row: Row, save: Any)
     data = {"customArgs": '-t "3', "apply": "1"}
     broken = admin.post(f"/models/{row.pk}/launch/preview/", data, headers=HTMX)
     assert "cannot be taken apart" in broken.content.decode()
+    refused = save('--temp "0.5')
+    assert refused.status_code == 422, "a file with it would never be valid"
+    assert "no config could be written" in refused.content.decode()
+    assert save('--temp "0.5', apply="").status_code == 302, "kept for later, not applied"
+    assert Override.objects.get().fields == {"customArgs": '--temp "0.5', "customArgsOff": True}
+    Override.objects.all().delete()
+    remark = admin.post(f"/models/{row.pk}/launch/preview/", {**data, "customArgs": "# later: -t 3"}, headers=HTMX)
+    assert "Nothing to remark" in _text(remark.content.decode()), "a text of comments is no broken one"
+    assert save("# later: -t 3").status_code == 302
+    Override.objects.all().delete()
     answer = save("x" * 20_000)
     assert answer.status_code == 422
     assert "at most 16,384 characters" in answer.content.decode()

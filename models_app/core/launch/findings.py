@@ -12,7 +12,7 @@ from models_app.core.launch.compose import inline_warnings
 from models_app.core.launch.flag_table import FlagTable, Word, read_words
 from models_app.core.launch.macros import PORT
 from models_app.core.launch.ownership import fields_behind, owned_by
-from models_app.core.launch.tokens import POSIX, split_command
+from models_app.core.launch.tokens import POSIX, command_lines, split_command
 from models_app.core.launch.validate import UNKNOWN, UNVERIFIED, plumbing_warnings, validate_tokens
 
 BAD, WARN, NOTE = "bad", "warn", "note"
@@ -50,12 +50,12 @@ def text_findings(
     rules: str = POSIX,
 ) -> tuple[TextFinding, ...]:
     """Remarks about a text, the worst first. `help_spellings` is None where the build's help was not read."""
-    if not text.strip():
+    if not command_lines(text):
         return ()
     try:
         words = read_words(table, split_command(text, rules))
     except LaunchError as error:
-        reason = f"The text cannot be taken apart: {error}. It is appended as it is, and owns nothing."
+        reason = f"The text cannot be taken apart: {error}. It owns nothing, and no config can be written with it."
         return (TextFinding(BAD, "broken", "", reason),)
     found = [
         *_unknown(table, words, help_spellings),
@@ -115,20 +115,22 @@ def _plumbing(words: Sequence[Word]) -> list[TextFinding]:
             "warning",
             flags.get(knob, ""),
             f"This belongs to the router: {consequence}.",
-            confirm=knob != "port",  # the port is judged by `port_problem`: it is right or refused
+            confirm=knob != "port",  # the port is judged by `text_problem`: it is right or refused
         )
         for knob, consequence in plumbing_warnings(owned_by(words))
     ]
 
 
-def port_problem(table: FlagTable, text: str, rules: str = POSIX) -> str:
-    """Why a command with this text would not have the port of the router exactly once, "" when it has."""
-    if not text.strip():
+def text_problem(table: FlagTable, text: str, rules: str = POSIX) -> str:
+    """Why no config could be written with this text, "" when one could: its quotations close, and the command has the
+    port of the router exactly once.
+    """
+    if not command_lines(text):
         return ""
     try:
         words = read_words(table, split_command(text, rules))
-    except LaunchError:
-        return ""
+    except LaunchError as error:
+        return f"Custom launch arguments: {error}, so no config could be written. Close the quotation."
     named = sum(word.text.count(PORT) for word in words)
     flag = next((word.flag.name for word in words if word.flag and word.row and word.row.knob == "port"), "")
     if not flag:
