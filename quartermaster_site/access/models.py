@@ -95,3 +95,7 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.actor} {self.action} {self.object_label}"
+
+    def changed_fields(self) -> list[tuple[str, list[Any]]]:
+        """The changes for a template, where `changes.items` would be a field that is called items."""
+        return list(self.changes.items())

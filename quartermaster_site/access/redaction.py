@@ -36,8 +36,15 @@ def redact(value: Any) -> Any:
 
 def _redact_named(name: Any, value: Any) -> Any:
     if isinstance(name, str) and _SECRET_NAME.match(name) and not _is_harmless(name, value):
-        return [mask(str(item)) for item in value] if isinstance(value, list) else mask(str(value))
+        return _masked(value)
     return redact(value)
+
+
+def _masked(value: Any) -> Any:
+    """Every text in lists masked; that there is nothing is no secret."""
+    if isinstance(value, list | tuple):
+        return [_masked(item) for item in value]
+    return mask(str(value)) if value not in (None, "") else value
 
 
 def _redact_text(text: str) -> str:

@@ -29,4 +29,5 @@ def test_everything_else_stays(text):
 
 
 def test_structures_are_walked():
+    assert redact({"apiKeys": [None, ["secret-one", "other"]]}) == {"apiKeys": [None, ["secr…", "othe…"]]}
     assert redact({"apiKeys": ["qm-abcdefgh1234"], "ctx": [1, None]}) == {"apiKeys": ["qm-a…"], "ctx": [1, None]}
