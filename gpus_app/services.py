@@ -134,7 +134,8 @@ def save_target(
     """Where the router's file lies on the host and in which dialect. None keeps what is set, a blank path is no target.
 
     `seen` is the target that the person had before their eyes, as far as a form carried it. Raises Refused with a
-    message per field, EditConflict when somebody set something else meanwhile.
+    message per field, EditConflict when somebody set something else meanwhile. Either goes into the file: the folder
+    is where its companions lie.
     """
     require(actor.user, Level.MANAGE)
     wanted = {"publish_path": path.strip() if path is not None else None, "publish_dialect": dialect}
@@ -153,8 +154,7 @@ def save_target(
         held.save(update_fields=[*after, "written_sha256", "written_at"])
         record(actor, "host.target", subject=held, host_slug=held.slug, changes=_changes(before, after))
         target_set.send(sender=Host, host=held)
-        if after["publish_dialect"] != before["publish_dialect"]:
-            request_plan(host=held, actor=actor)
+        request_plan(host=held, actor=actor)
     return held
 
 

@@ -37,6 +37,7 @@ TEXTS = {
     ),
     "duplicate-id": ("Two files with one id", "Rename or move one of them; the id tells them apart until then."),
     "not-served": ("Not served", "See the reason, then scan again."),
+    "left-out": ("Left out of the config file", "Mend what the reason names, or have another router serve it."),
     "other-ggml": ("Not a model that can be served", "Remove it, or use the GGUF form of the model."),
     "package-part": ("Part of an audio model", "Nothing to do: the model is served as a whole."),
     "model-folder-part": ("Part of a model folder", "Nothing to do, unless the folder itself should be served."),

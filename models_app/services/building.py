@@ -6,7 +6,7 @@ import hashlib
 import json
 import ntpath
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -22,6 +22,8 @@ from models_app.core.discovery.inventory import Inventory
 from models_app.core.discovery.names import sort_key
 from models_app.core.export.findings import CheckFinding, blocks
 from models_app.core.export.llama_swap import Options
+from models_app.core.export.presets import SLUG as PRESETS
+from models_app.core.export.presets.convert import SERVED_CLASSES
 from models_app.core.export.stamp import HEADER_LINES, content_digest, stamped
 from models_app.core.generate import Generated, generate
 from models_app.core.launch.tokens import rules_for
@@ -31,7 +33,7 @@ from models_app.services.backend_probes import probe_when_due
 from models_app.services.check_facts import excesses_by_path
 from models_app.services.checks import look_when_due
 from models_app.services.command_findings import command_findings
-from models_app.services.derived_findings import NOT_FROM_SCANS, note_findings
+from models_app.services.derived_findings import LEFT_OUT, NOT_FROM_SCANS, note_findings
 from models_app.services.fragments import fragment_inputs, fragments_of
 from models_app.services.key_export import export_keys, keys_required, numbers_held, sha256_to_write
 from models_app.services.planning import HostFacts, HostPlanner, host_facts
@@ -77,7 +79,7 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
             details.save()
     if created:
         prune_revisions(host)
-    note_findings(host, command_findings(planner))
+    note_findings(host, (*command_findings(planner), *_left_out(host, planner, generated)))
     look_when_due(host)
     probe_when_due(host)
     return {
@@ -150,6 +152,16 @@ def _stored_plans(
                 StoredPlan(row=row, placement_text=_placement(plan, planner, row), **convert.plan_columns(plan))
             )
     return plans, renamed
+
+
+def _left_out(host: Host, planner: HostPlanner, generated: Generated) -> Iterator[catalog.Finding]:
+    """Models with a plan that the file of this router has no entry of; those without one say so by themselves."""
+    no_others = host.publish_dialect == PRESETS
+    for item in generated.document.skipped:
+        plans = planner.planned.get(item.path)
+        if plans and not any(plan.skip_reason for plan in plans):
+            level = "info" if no_others and item.model_class not in SERVED_CLASSES else "warning"
+            yield catalog.Finding(LEFT_OUT, item.path, item.reason, level)
 
 
 def _unplanned(row: Row, reason: str) -> catalog.Plan:

@@ -17,7 +17,8 @@ from models_app.pages.component_words import WIRED, is_ambiguous, need_text
 from models_app.selectors.components import HostComponents, ModelRef, host_components
 from models_app.services.command_findings import UNKNOWN_FLAG
 
-KINDS = ("component-missing", "component-ambiguous", "pin-gone", "duplicate-id", "not-served", UNKNOWN_FLAG)
+LEFT_OUT = "left-out"
+KINDS = ("component-missing", "component-ambiguous", "pin-gone", "duplicate-id", "not-served", LEFT_OUT, UNKNOWN_FLAG)
 DRIFT = "drift"
 NOT_FROM_SCANS = (*KINDS, DRIFT)
 """Kinds that a scan neither makes nor settles."""
@@ -25,7 +26,8 @@ NAMED_FILES = 3
 
 
 def note_findings(host: Host, of_commands: Iterable[CoreFinding] = ()) -> None:
-    """Bring the derived findings of a host up to date; `of_commands` are those of the plans just made."""
+    """Bring the derived findings of a host up to date; `of_commands` are those of the plans
+    and the file just made."""
     found = host_components(host)
     wanted = {(item.kind, item.path): item for item in (*_of_components(found), *_of_rows(host), *of_commands)}
     rows = {model.path: model.pk for model in found.models}

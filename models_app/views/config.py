@@ -90,7 +90,7 @@ def config_render(request: Request, slug: str) -> HttpResponse:
 @require_POST
 @needs(Level.MANAGE)
 def config_target(request: Request, slug: str) -> HttpResponse:
-    """The path of the file and the dialect of its router; the text is made anew when the dialect changes."""
+    """The path of the file and the dialect of its router; the text is made anew when one of them changes."""
     host = get_host(slug)
     form, status = TargetForm(request.POST), 422
     if form.is_valid():

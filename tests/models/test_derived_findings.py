@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpus_app.models import HostSetting
+from gpus_app.models import Host, HostSetting
+from gpus_app.services import save_target
 from models_app.models import Finding, Row
 from models_app.services import register_root
 from models_app.services.derived_findings import note_findings
@@ -90,3 +91,22 @@ def test_another_scan_keeps_them(planned, scan):
     before = dict(Finding.objects.values_list("pk", "since"))
     scan()
     assert dict(Finding.objects.values_list("pk", "since")) == before
+
+
+def test_models_that_the_file_of_this_router_leaves_out(planned, tree, scan, actor, django_capture_on_commit_callbacks):
+    """An audio.cpp model needs a second file beside the config, so a target mends it without another scan."""
+    tree.gguf("echo-tts-Q8_0.gguf", "audiocpp", audiocpp__model_spec__family="echo_tts")
+    assert scan().state == "succeeded"
+    assert "name the path of the config file" in found("left-out")["echo-tts-Q8_0.gguf"].text
+    with django_capture_on_commit_callbacks(execute=True):
+        save_target(host=planned, path="/srv/router/config.yaml", actor=actor)
+    assert '--config "/srv/router/audiocpp/echo-tts' in planned.revisions.latest("number").text
+    assert not found("left-out")
+
+    with django_capture_on_commit_callbacks(execute=True):
+        save_target(host=Host.objects.get(), dialect="llama-server", path="/srv/router/models.ini", actor=actor)
+    others = found("left-out")
+    assert sorted(others) == ["dit/z-image-turbo-Q4_0.gguf", "echo-tts-Q8_0.gguf"]
+    assert {(item.level, item.row.path) for item in others.values()} == {
+        ("info", item.path) for item in others.values()
+    }

@@ -40,6 +40,10 @@ DROPPED = frozenset(
 ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]*=")
 MAX_NAME = 128
 COMPANION_FOLDER = "audiocpp"
+NO_FOLDER = (
+    "audio.cpp reads its model from a second file beside this one, and where this one will lie is not known: "
+    "name the path of the config file"
+)
 SLOT_PATH = "--slot-save-path"
 CTX_FLAGS = frozenset({"-c", "--ctx-size"})
 SLOT_FLAGS = frozenset({"-np", "--parallel"})
@@ -70,7 +74,7 @@ def convert_entry(entry: Entry, options: EntryOptions, rules: str = POSIX) -> Co
     companions: tuple[Companion, ...] = ()
     if "audiocpp" in entry.fields and not _has_flag(command, CONFIG_FLAG, rules):
         if not options.config_folder:
-            return _skipped(entry, "audio.cpp needs a file beside the config, and this config goes to a pipe")
+            return _skipped(entry, NO_FOLDER)
         companions = (_companion(entry),)
         command.append(f"{CONFIG_FLAG} {_always_quoted(f'{options.config_folder}/{companions[0].name}')}")
     if entry.model_class == "sam" and not _has_flag(command, CPU_FLAG, rules):
