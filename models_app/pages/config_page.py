@@ -12,6 +12,7 @@ from gpus_app.models import Dialect, Host
 from models_app.core.export.dialects import DIALECTS
 from models_app.core.export.findings import CheckFinding
 from models_app.models import Revision
+from quartermaster_site.access.redaction import redact
 from quartermaster_site.figures import counted, size
 
 MOST_LINES = 4000
@@ -31,6 +32,8 @@ FILE_NAMES = {dialect.slug: dialect.file_name for dialect in DIALECTS}
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """What looks like a secret is masked: raw keys and launch texts may hold one in clear."""
+
     number: int
     text: str
     css: str
@@ -88,7 +91,8 @@ def config_view(host: Host, revision: Revision | None, found: Sequence[CheckFind
         headline=headline,
         details=f"{counted(len(entries), 'entry', 'entries')}, {len(skipped):,} left out",
         lines=tuple(
-            Line(number, text, _line_css(marked.get(number))) for number, text in enumerate(lines[:MOST_LINES], 1)
+            Line(number, str(redact(text)), _line_css(marked.get(number)))
+            for number, text in enumerate(lines[:MOST_LINES], 1)
         ),
         line_count=len(lines),
         cut=len(lines) > MOST_LINES,

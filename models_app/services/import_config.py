@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from models_app.core.export.fragments import form_of
+from models_app.core.export.fragments import ADDED, form_of
 from models_app.core.imports.allotting import EXACT, SAME, SETTINGS, Here, Taken, allotted
 from models_app.core.imports.beside_models import GROUPING, SECRET_TOP
 from models_app.core.imports.mapping import mapped
@@ -95,8 +95,8 @@ def _judged(
 
 
 def _written(here: Here, target: Target) -> Any:
-    """What the file of this host says for a key now."""
-    if target.kind != Kind.FRAGMENT:
+    """What the file of this host says for a key now; a list that can be added to is in nobody's way."""
+    if target.kind != Kind.FRAGMENT or target.field in ADDED:
         return None
     keys = here.entries.get(target.subject, ((), {}))[1] if target.subject else here.top
     return keys.get(target.field)

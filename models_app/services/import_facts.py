@@ -119,7 +119,7 @@ class HostNow:
         return next((plan.argv for plan in plans if plan.profile_id == one.entry.id), ())
 
     def _with_program(self, one: Taken, override: Override, programs: Mapping[str, str]) -> tuple[HostFacts, Override]:
-        if one.variant or not needs_program(one) or one.model is None:
+        if (one.variant and not one.has_base) or not needs_program(one) or one.model is None:
             return self.facts, override
         path = one.entry.program
         known = programs.get(path, path)

@@ -16,7 +16,15 @@ from gpus_app.services import request_plan
 from models_app.core.export.dialects import BY_SLUG
 from models_app.core.export.findings import BLOCK
 from models_app.core.export.key_blocks import KEY_LIST, KEY_SCOPES
-from models_app.core.export.keys import ExportKey, Served, key_fields, with_key_fields, with_withheld
+from models_app.core.export.keys import (
+    ExportKey,
+    Served,
+    joined_fields,
+    key_fields,
+    keys_by_hand,
+    with_key_fields,
+    with_withheld,
+)
 from models_app.core.export.presets.convert import KEYS_SUFFIX
 from models_app.core.export.revisions.outline import Outline, flattened
 from models_app.core.export.stamp import content_digest, stamped, unstamped
@@ -66,7 +74,7 @@ def with_keys_of_today(revision: Revision, keys: Sequence[ExportKey]) -> KeysTex
         return KeysText(plain, changed, {}) if changed != companions and full else None
     served = served_by(revision, outline_of_revision(revision))
     dialect = BY_SLUG[revision.dialect]
-    fields = key_fields(keys, served, scopes=dialect.scopes_keys)
+    fields = joined_fields(key_fields(keys, served, scopes=dialect.scopes_keys), keys_by_hand(plain))
     text = with_key_fields(plain, fields)
     if not dialect.scopes_keys:
         text = with_withheld(text, len(key_fields(keys, served, scopes=True).get(KEY_SCOPES, ())))

@@ -24,6 +24,13 @@ def test_text_with_numbered_lines_and_verdict(scanned: Host, viewer: Client) -> 
     assert "embedding" in html, "what was left out, and why"
 
 
+def test_secrets_of_raw_keys_are_masked(scanned: Host, viewer: Client) -> None:
+    Revision.objects.update(text="peers:\n  far:\n    apiKey: sk-peer-in-clear\n")
+    html = viewer.get("/config/local/").content.decode()
+    assert "sk-p…" in html
+    assert "sk-peer-in-clear" not in html
+
+
 def test_download_is_the_text_byte_for_byte(scanned: Host, viewer: Client) -> None:
     answer = viewer.get("/config/local/1/download/")
     assert answer["Content-Disposition"] == 'attachment; filename="config.yaml"'

@@ -1,8 +1,8 @@
 """Raw parts of a router's file that people keep by hand, merged last into what planning writes (web.md 12.5).
 
 A fragment may set any key that planning does not write, at the top or inside an entry, or be a whole entry of its own.
-Where both say something the plan's word stands and a warning names the key. Lists of aliases add up. Who groups the
-models by hand, by `groups`, `matrix` or `routing.router`, has planning write no groups at all.
+Where both say something the plan's word stands and a warning names the key. Lists of aliases and of API keys add up.
+Who groups the models by hand, by `groups`, `matrix` or `routing.router`, has planning write no groups at all.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from models_app.core.export import presets
 from models_app.core.export.document import Document, Entry, Skipped
 from models_app.core.export.extra_models import extra_model, lines_as_written
 from models_app.core.export.groups import assign_groups
+from models_app.core.export.key_blocks import KEY_LIST
 from models_app.core.settings import GroupSpec, Settings
 
 YAML, PRESETS = "yaml", "presets"
 """The two forms of a router's file: what is kept for one is not written into the other."""
 EVERYWHERE = "*"
 """The section of a preset file that holds for every model."""
-ADDED = frozenset({"aliases"})
+ADDED = frozenset({"aliases", KEY_LIST})
+"""Lists that both may add to."""
 FIRST = ("macros",)
 """Blocks that readers of the file look for on top."""
 LAST = ("groups", "matrix", "routing", "listeners", "peers", "hooks")

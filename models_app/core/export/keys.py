@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from models_app.core.export import load
 from models_app.core.export.document import Document
 from models_app.core.export.key_blocks import KEY_LIST, KEY_SCOPES, with_replaced
 from models_app.core.export.render import block_lines
@@ -90,15 +91,35 @@ def with_keys(document: Document, keys: Sequence[ExportKey]) -> Document:
 def with_key_fields(text: str, fields: Mapping[str, Any]) -> str:
     """The same YAML text with other key blocks, as rendering would have put them."""
     lines = text.split("\n")
-    start = next((n for n, line in enumerate(lines) if line.startswith(f"{KEY_LIST}:")), None)
-    if start is None:
-        start = _place_for_keys(lines)
-        end = start
-    else:
-        start -= 1  # the blank line before a block
-        end = next(n for n in range(start + 1, len(lines)) if not lines[n])
+    start, end = _key_lines(lines) or (_place_for_keys(lines),) * 2
     blocks = [line for name in (KEY_LIST, KEY_SCOPES) if name in fields for line in block_lines(name, fields[name])]
     return "\n".join([*lines[:start], *blocks, *lines[end:]])
+
+
+def keys_by_hand(text: str) -> dict[str, Any]:
+    """The part of the key blocks of a rendered text that is no key of ours: names of environment variables."""
+    lines = text.split("\n")
+    if (found := _key_lines(lines)) is None:
+        return {}
+    blocks = load.load("\n".join(lines[slice(*found)])).value
+    listed = [key for key in blocks.get(KEY_LIST) or () if not PLACEHOLDER.fullmatch(str(key))]
+    scopes = {key: names for key, names in (blocks.get(KEY_SCOPES) or {}).items() if key in listed}
+    return {name: value for name, value in ((KEY_LIST, listed), (KEY_SCOPES, scopes)) if value}
+
+
+def joined_fields(ours: Mapping[str, Any], by_hand: Mapping[str, Any]) -> dict[str, Any]:
+    """The key blocks with those that people keep by hand behind ours."""
+    listed = [*ours.get(KEY_LIST, ()), *by_hand.get(KEY_LIST, ())]
+    scopes = {**ours.get(KEY_SCOPES, {}), **by_hand.get(KEY_SCOPES, {})}
+    return {name: value for name, value in ((KEY_LIST, listed), (KEY_SCOPES, scopes)) if value}
+
+
+def _key_lines(lines: Sequence[str]) -> tuple[int, int] | None:
+    """Where the key blocks begin, with the blank line before them, and end; None where there are none."""
+    start = next((n for n, line in enumerate(lines) if line.startswith(f"{KEY_LIST}:")), None)
+    if start is None:
+        return None
+    return start - 1, next(n for n in range(start, len(lines)) if not lines[n])
 
 
 def _place_for_keys(lines: Sequence[str]) -> int:

@@ -69,6 +69,8 @@ class Taken:
     model: KnownModel | None = None
     variant: str = ""
     """The name of the variant that it becomes; "" for the model itself."""
+    has_base: bool = False
+    """Another entry of the file becomes the model itself, and brings the program along."""
 
 
 def allotted(file: RouterFile, here: Here) -> tuple[Taken, ...]:
@@ -154,7 +156,7 @@ def _of_one_model(entries: Sequence[FileEntry], model: KnownModel, base_is_there
             continue
         name = variant_name(entry.id, base.id if base else model.served_id, names)
         names.add(name.lower())
-        yield Taken(entry, EXACT, model=model, variant=name)
+        yield Taken(entry, EXACT, model=model, variant=name, has_base=base is not None)
 
 
 def variant_name(served_id: str, base_id: str, taken: set[str]) -> str:

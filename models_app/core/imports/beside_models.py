@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from models_app.core.export.fragments import EVERYWHERE, groups_by_hand
+from models_app.core.export.fragments import ADDED, EVERYWHERE, groups_by_hand
 from models_app.core.export.keys import PLACEHOLDER
 from models_app.core.export.router.load_rules import DEFAULTS, MIN_HEALTH_TIMEOUT_SECONDS
 from models_app.core.imports.report import Item, Kind, Needs, Target
@@ -26,7 +26,7 @@ def clashing(ours: Any, value: Any, place: str = "it") -> list[str]:
     """The places at which two values say different things; lists of names may be added to."""
     if isinstance(ours, Mapping) and isinstance(value, Mapping):
         return [found for key in value if key in ours for found in clashing(ours[key], value[key], str(key))]
-    if isinstance(ours, list | tuple) and isinstance(value, list | tuple) and place == "aliases":
+    if isinstance(ours, list | tuple) and isinstance(value, list | tuple) and place in ADDED:
         return []
     return [] if _plain(ours) == _plain(value) else [place]
 
@@ -48,7 +48,7 @@ def top_items(file: RouterFile, ours: Mapping[str, Any]) -> Iterator[Item]:
     yield from _keys(file)
     for key, value in file.top.items():
         line = file.lines.get(key, 0)
-        if key in SECRET_TOP and _are_keys(file):
+        if key in SECRET_TOP and (value := _left_to_the_router(value)) in (None, [], {}):
             continue
         if key in BUDGETS:
             section, name = BUDGETS[key]
@@ -68,18 +68,25 @@ def top_items(file: RouterFile, ours: Mapping[str, Any]) -> Iterator[Item]:
         yield replace(_timeout(DEFAULTS[TIMEOUT], 0), note="Not given in the file: what its router takes then.")
 
 
-def _are_keys(file: RouterFile) -> bool:
-    """Whether the file holds its keys itself; names of environment variables are left to the router."""
-    listed = file.top.get("apiKeys")
-    return isinstance(listed, list) and not any("${" in str(key) for key in listed)
+def _is_named(key: Any) -> bool:
+    """Whether a key is the name of one, such as an environment variable, which only the router can replace."""
+    return "${" in str(key)
+
+
+def _left_to_the_router(value: Any) -> Any:
+    """A key block without the keys that become ours."""
+    if isinstance(value, Mapping):
+        return {key: models for key, models in value.items() if _is_named(key)}
+    return [key for key in value if _is_named(key)] if isinstance(value, list) else value
 
 
 def _keys(file: RouterFile) -> Iterator[Item]:
     """One item a key. Only one router limits keys; in the files of the other each opens every model."""
-    if not _are_keys(file):
-        return
+    listed = file.top.get("apiKeys")
     scopes = file.top.get("apiKeyModels") if file.dialect == QUARTERMASTER else None
-    for number, secret in enumerate(file.top["apiKeys"]):
+    for number, secret in enumerate(listed if isinstance(listed, list) else ()):
+        if _is_named(secret):
+            continue
         source, line = f"apiKeys.{number + 1}", file.lines.get("apiKeys", 0)
         if PLACEHOLDER.fullmatch(str(secret)) or ELLIPSIS in str(secret):
             note = "The secret itself is not in the file. What is set here stays."

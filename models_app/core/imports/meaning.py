@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from models_app.core.errors import LaunchError
 from models_app.core.export import load, presets
 from models_app.core.export.presets import reading
 from models_app.core.export.router.load_rules import read_config
-from models_app.core.imports.router_file import read_router_file
-from models_app.core.launch.tokens import POSIX
+from models_app.core.imports.router_file import FileEntry, read_router_file
+from models_app.core.launch.tokens import POSIX, split_command
 
 OURS = "quartermaster"
 ANNOTATIONS = ("estVramGB", "estRamGB")
@@ -32,7 +33,7 @@ def meaning_of(data: bytes, dialect: str, rules: str = POSIX) -> dict[str, Any]:
     shared = {key: config[key] for key in _SHARED if key in config}
     loaded = read_config(dialect, config)
     models = {
-        entry.id: {"cmd": list(entry.argv) or entry.whole.get("cmd"), **_keys(dialect, entry.id, entry.whole, shared)}
+        entry.id: {"cmd": _words(entry, rules), **_keys(dialect, entry.id, entry.whole, shared)}
         for entry in file.entries
     }
     top = {key: value for key, value in config.items() if key not in ("models", "groups", "matrix", *_SHARED)}
@@ -42,6 +43,17 @@ def meaning_of(data: bytes, dialect: str, rules: str = POSIX) -> dict[str, Any]:
         "top": {**top, **given, "macros": config.get("macros") or {}, "matrix": config.get("matrix")},
         "groups": _groups(loaded.groups, bool(config.get("matrix"))),
     }
+
+
+def _words(entry: FileEntry, rules: str) -> Any:
+    """The words of a command; of one that only its router can read those between its macros."""
+    command = entry.whole.get("cmd")
+    if entry.argv or not isinstance(command, str):
+        return list(entry.argv) or command
+    try:
+        return split_command(command, rules)
+    except LaunchError:
+        return command
 
 
 def _section(found: reading.Presets, name: str) -> dict[str, Any]:
