@@ -64,18 +64,18 @@ def launch(
     settings: Settings,
     *,
     source: str = "this model",
-    doubtful: Iterable[str] = (),
+    doubtful: Mapping[str, str] | None = None,
     rules: str = POSIX,
     without: Plan | None = None,
 ) -> Launch:
-    """The command of one profile. `override` is what is pinned, `doubtful` the flags that nobody knows; `rules` are
-    those by which its host splits commands. `without` is the plan without the person's text: what that replaces is
-    shown as it was, not as the rest of the text would make it.
+    """The command of one profile. `override` is what is pinned, `doubtful` what flags that nobody knows are called;
+    `rules` are those by which its host splits commands. `without` is the plan without the person's text: what that
+    replaces is shown as it was, not as the rest of the text would make it.
     """
     arguments = list(_as_without(_arguments(plan.tokens), without))
     replaced = _by_knob(arguments, REPLACED)
     added = _by_knob(arguments, CUSTOM)
-    unknown = set(doubtful)
+    unknown = doubtful or {}
     lines = []
     for index, words in enumerate(arguments):
         text = str(redact(join_tokens([word.text for word in words])))
@@ -84,9 +84,9 @@ def launch(
         if head.source == CUSTOM:
             swapped = redact(replaced.get(head.knob, ""))
             note = f"custom, replaces {swapped}" if swapped else "custom, added"
-            lines.append(
-                LaunchLine(text, "c", "custom, unknown argument" if name in unknown else note, name in unknown)
-            )
+            if name in unknown:
+                note = f"custom, {unknown[name]} argument"
+            lines.append(LaunchLine(text, "c", note, name in unknown))
         elif head.source == REPLACED:
             lines.append(LaunchLine(text, "x", f"replaced by {redact(added.get(head.knob, 'custom arguments'))}"))
         else:

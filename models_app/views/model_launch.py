@@ -117,9 +117,12 @@ def _parts(editing: Editing, form: EditorForm) -> dict[str, object]:
     yours = _preview(editing, override).base
     without = _preview(editing, replace(override, custom_args_off=True)).base
     findings = _findings(editing, override)
-    unknown = [
-        name for finding in findings if finding.word in (UNKNOWN, UNVERIFIED) for name in finding.argument.split()
-    ]
+    unknown = {
+        name: finding.word
+        for finding in findings
+        if finding.word in (UNKNOWN, UNVERIFIED)
+        for name in finding.argument.split()
+    }
     pattern = editing.pinned.pattern
     return {
         "form": form,

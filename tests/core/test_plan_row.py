@@ -224,6 +224,15 @@ class TestPins:
         assert any(warning.startswith("llama-server will refuse this launch") for warning in found.warnings)
         assert not plan(header, budget_of([24])).warnings
 
+    @pytest.mark.parametrize(
+        "override",
+        [Override(flash_attn="off", kv_k="q8_0", kv_v="q8_0"), Override(custom_args="-fa off -ctv q4_0")],
+    )
+    def test_a_quantised_v_cache_without_flash_attention_is_refused(self, zoo_header, override):
+        found = plan(zoo_header("qwen3-8b-q4_k_m"), budget_of([24]), override)
+        assert any("V cache needs flash attention" in warning for warning in found.warnings)
+        assert not plan(zoo_header("qwen3-8b-q4_k_m"), budget_of([24]), Override(flash_attn="off")).warnings
+
     def test_a_field_is_rounded_and_text_is_exact(self, zoo_header):
         header, budget = zoo_header("llama31-8b-q4_k_m"), budget_of([40])
         assert plan(header, budget, Override(ctx=5000)).placement.ctx_tokens == 4096

@@ -118,7 +118,7 @@ def test_a_preview_swaps_command_and_findings(admin: Client, row: Row) -> None:
     assert html.lstrip().startswith('<div id="launch">')
     assert 'id="findings" hx-swap-oob="true"' in html
     assert "router probes the port it assigned" in text
-    assert "custom, unknown argument" in text
+    assert "custom, unverified argument" in text
     assert "No shell reads this" in text
     assert "Owns “Threads”" in text
     assert re.search(r"Context, tokens\s+40,960\s+8,192", text)

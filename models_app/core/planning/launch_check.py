@@ -37,13 +37,13 @@ def knob_problem(launch: Launch) -> str:
             return f"{name} must be one of {', '.join(CACHE_TYPES)}, not {kv_type!r}"
     if launch.outputs not in ("server", "all"):
         return f"outputs must be server or all, not {launch.outputs!r}"
-    if launch.type_v in QUANTISED_TYPES and not launch.flash_attn:
-        return f"a {launch.type_v} V cache needs flash attention"
-    return _split_problem(launch)
+    return _cache_problem(launch) or _split_problem(launch)
 
 
 def model_problem(table: ModelTable, launch: Launch) -> str:
-    """Why this model in particular can't be started like this, "" when it can."""
+    """Why this model can't be started like this, "" when it can."""
+    if problem := _cache_problem(launch):
+        return problem
     if table.latent and launch.type_k != launch.type_v:
         return "this model caches one compressed row for K and V together, so ctk and ctv must be equal"
     if launch.type_v in QUANTISED_TYPES and not table.rules.flash:
@@ -55,6 +55,12 @@ def model_problem(table: ModelTable, launch: Launch) -> str:
         odd = sorted(length for length in lengths if length % QUANT_BLOCK)
         if odd and kv_type in QUANTISED_TYPES and table.rules.has_cache:
             return f"{name} {kv_type} needs head lengths in multiples of {QUANT_BLOCK}; this model has {odd[0]}"
+    return ""
+
+
+def _cache_problem(launch: Launch) -> str:
+    if launch.type_v in QUANTISED_TYPES and not launch.flash_attn:
+        return f"a {launch.type_v} V cache needs flash attention"
     return ""
 
 
