@@ -16,7 +16,8 @@ from models_app.core.catalog import Plan
 from models_app.models import Revision, Row, StoredPlan
 from models_app.selectors.fleet import newest_revisions
 from models_app.selectors.listing import ModelFilter, filtered
-from quartermaster_site.access.permissions import Level, require
+from quartermaster_site.access.permissions import Level, may, require
+from quartermaster_site.access.redaction import redact_lines
 from quartermaster_site.errors import NotFound
 from quartermaster_site.jobs import selectors as job_selectors
 from quartermaster_site.jobs.models import Job
@@ -57,12 +58,13 @@ def revision_list(request: HttpRequest, slug: str, limit: int = 20) -> list[dict
 
 @router.get("/hosts/{slug}/revisions/{number}/", response=schemas.RevisionTextOut)
 def revision_show(request: HttpRequest, slug: str, number: int) -> dict[str, Any]:
-    """One text; secrets are placeholders."""
+    """One text; keys are placeholders, and other secrets are masked for all but administrators."""
     require(request.user, Level.VIEW)
     if not 0 < number < 1 << 31:
         raise NotFound("There is no such revision.")
     revision = selectors.get_revision(get_host(slug), number)
-    return revision_out(revision) | {"text": revision.text}
+    text = revision.text if may(request.user, Level.MANAGE) else redact_lines(revision.text)
+    return revision_out(revision) | {"text": text}
 
 
 class ModelQuery(Schema):

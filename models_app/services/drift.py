@@ -21,7 +21,7 @@ from models_app.selectors.comparing import watch_of
 from models_app.services.derived_findings import DRIFT
 from models_app.services.key_export import known_secrets
 from quartermaster_site.access.audit import Actor, record
-from quartermaster_site.access.redaction import mask, redact
+from quartermaster_site.access.redaction import mask, redact_lines
 from quartermaster_site.errors import Refused
 from quartermaster_site.jobs import untrusted
 
@@ -59,7 +59,7 @@ def report_of(answer: dict[str, Any]) -> Report:
 
 def storable_text(host: Host, text: str) -> str:
     """A router's file without secrets: what is ours as its placeholder, what looks like one masked."""
-    return "\n".join(redact(line) for line in without_keys(text, known_secrets(host), mask).split("\n"))
+    return redact_lines(without_keys(text, known_secrets(host), mask))
 
 
 def judge(host: Host, report: Report, *, is_older_text: bool) -> TargetWatch:

@@ -17,8 +17,9 @@ from models_app.pages.shell import remember_host, shell_of
 from models_app.selectors.comparing import publishing_of, seen_on_host, watch_of
 from models_app.services.target_looks import adopt_seen, start_look
 from models_app.target_form import TargetForm
-from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.audit import actor_of, record
 from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.access.redaction import redact_lines
 from quartermaster_site.errors import EditConflict, Refused, Unavailable
 from quartermaster_site.http import STOP_POLLING, Request, go_to, page, wants_fragment
 from quartermaster_site.jobs.models import Job
@@ -108,11 +109,16 @@ def config_target(request: Request, slug: str) -> HttpResponse:
 @require_safe
 @needs(Level.VIEW)
 def config_download(request: Request, slug: str, number: int) -> HttpResponse:
+    """The text with placeholders for keys. Only administrators get what else looks like a secret, which is noted."""
     host = get_host(slug)
     revision = selectors.get_revision(host, number)
+    text = redact_lines(revision.text)
+    if text != revision.text and may(request.user, Level.MANAGE):
+        record(actor_of(request), "config.secrets", subject=revision, host_slug=host.slug)
+        text = revision.text
     name = config_view(host, revision).file_name
     kind = "application/yaml" if name.endswith(".yaml") else "text/plain"
-    response = HttpResponse(revision.text, content_type=f"{kind}; charset=utf-8")
+    response = HttpResponse(text, content_type=f"{kind}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 

@@ -34,6 +34,11 @@ def redact(value: Any) -> Any:
     return value
 
 
+def redact_lines(text: str) -> str:
+    """A file masked line by line, so that a name on one line does not take a value from the next."""
+    return "\n".join(_redact_text(line) for line in text.split("\n"))
+
+
 def _redact_named(name: Any, value: Any) -> Any:
     if isinstance(name, str) and _SECRET_NAME.match(name) and not _is_harmless(name, value):
         return _masked(value)

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from models_app.api import acting
 from models_app.api.app import api
-from models_app.models import Row
+from models_app.models import Revision, Row
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import ApiToken, AuditEntry
 from quartermaster_site.access.tokens import create_token
@@ -81,6 +81,13 @@ def test_every_endpoint_with_every_role(script, installation, endpoint, role):
     else:
         assert response.status_code in (200, 202), response.content
         assert "no-store" in response["Cache-Control"]
+
+
+@pytest.mark.parametrize("role", [EDITOR, ADMIN])
+def test_secrets_in_a_text_are_for_administrators(script, installation, role):
+    Revision.objects.update(text="peers:\n  far:\n    apiKey: sk-peer-in-clear\n")
+    answer = ask(script(role), "get", "/hosts/{slug}/revisions/{number}/", installation).json()
+    assert ("sk-peer-in-clear" in answer["text"]) == (role == ADMIN)
 
 
 @pytest.mark.parametrize("header", ["Bearer qmt-unknown", "Bearer ", "Basic YTpi", "Bearer \x00", "qmt-x"])

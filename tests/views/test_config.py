@@ -12,6 +12,7 @@ from django.test import Client
 from gpus_app.models import Host
 from models_app.core.export.stamp import Stamp, read_stamp
 from models_app.models import Revision
+from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.jobs.models import Job
 from tests.views.conftest import run
 
@@ -24,11 +25,15 @@ def test_text_with_numbered_lines_and_verdict(scanned: Host, viewer: Client) -> 
     assert "embedding" in html, "what was left out, and why"
 
 
-def test_secrets_of_raw_keys_are_masked(scanned: Host, viewer: Client) -> None:
+def test_secrets_of_raw_keys_are_masked(scanned: Host, viewer: Client, admin: Client) -> None:
     Revision.objects.update(text="peers:\n  far:\n    apiKey: sk-peer-in-clear\n")
     html = viewer.get("/config/local/").content.decode()
     assert "sk-p…" in html
     assert "sk-peer-in-clear" not in html
+    path = "/config/local/1/download/"
+    assert b"sk-peer-in-clear" not in viewer.get(path).content
+    assert b"sk-peer-in-clear" in admin.get(path).content, "a router could not read it masked"
+    assert AuditEntry.objects.filter(action="config.secrets").count() == 1
 
 
 def test_download_is_the_text_byte_for_byte(scanned: Host, viewer: Client) -> None:
