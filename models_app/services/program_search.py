@@ -1,4 +1,4 @@
-"""Asking a host which executables of known names it has; what it says is a proposal, and nothing is registered by it."""
+"""Asking a host which executables of known names it has; what it says is a proposal, and registers nothing."""
 
 from __future__ import annotations
 
