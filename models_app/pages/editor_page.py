@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from models_app.core.fields import Field
-from models_app.core.fields.field import CHOICE, INTEGER, INTEGERS, MODEL, MULTILINE, NUMBER, RECORDS, SWITCH
+from models_app.core.fields.field import CHOICE, INTEGER, INTEGERS, MODEL, MULTILINE, NUMBER, OWN, RECORDS, SWITCH
 from models_app.core.fields.groups import GROUPS, OPEN_GROUPS, grouped
 from models_app.core.planning.question import WINDOW_STEP
 from models_app.core.settings import Settings
@@ -16,6 +16,7 @@ from models_app.core.state.typed import control_text
 from models_app.editor_form import NONE, EditorForm, mode_of
 
 TRI, CHECK, SELECT, TEXT, AREA, SENTINEL = "tri", "check", "select", "text", "area", "sentinel"
+PLANNER = "planner"
 _MOST_RADIOS = 3
 _LONGEST_AUTOMATIC = 24
 _HOST_KEYS = frozenset({"vramTargetGB", "threads", "ttlSec", "dry"})
@@ -73,6 +74,8 @@ class ControlGroup:
     title: str
     controls: tuple[Control, ...]
     is_open: bool
+    nothing: str
+    """What the summary says where nothing is set."""
 
     @property
     def has_set(self) -> bool:
@@ -81,7 +84,7 @@ class ControlGroup:
     @property
     def summary(self) -> str:
         count = sum(control.set for control in self.controls)
-        return f"{count} set" if count else "all automatic"
+        return f"{count} set" if count else self.nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +97,8 @@ class Facts:
     authors: Mapping[str, str] = field(default_factory=dict)
     """Key -> who set it last and when."""
     source: str = "this model"
-    unset: str = "planner"
-    """Who decides where a field is empty."""
+    unset: str = PLANNER
+    """Who decides where a field is empty, or in a variant where one is that it inherits."""
     inherited: Mapping[str, Any] = field(default_factory=dict)
     """A variant's model: what it hands down, by key."""
     backends: tuple[tuple[str, str], ...] = ()
@@ -112,7 +115,8 @@ def control_groups(form: EditorForm, facts: Facts) -> list[ControlGroup]:
     for slug, fields in grouped(form.fields).items():
         controls = tuple(control_of(form, row, facts) for row in fields)
         busy = any(control.set or control.error or control.locked for control in controls)
-        groups.append(ControlGroup(slug, GROUPS[slug], controls, busy or slug in OPEN_GROUPS))
+        nothing = "nothing set" if form.on_variant else "all automatic"
+        groups.append(ControlGroup(slug, GROUPS[slug], controls, busy or slug in OPEN_GROUPS, nothing))
     return groups
 
 
@@ -230,9 +234,12 @@ def _origin(form: EditorForm, row: Field, facts: Facts, text: str, locked: str) 
         return f"{facts.source} · {author}" if author else facts.source
     if form.on_variant and row.key in facts.inherited:
         return f"inherited: {_automatic(form, row, facts)}"
+    inherits = form.on_variant and row.inherit != OWN
+    if inherits and facts.unset != PLANNER:
+        return facts.unset
     if row.key in _HOST_KEYS or (row.key in ("kvK", "kvV") and facts.settings.kv_quant):
         return "host setting"
-    return facts.unset
+    return PLANNER if form.on_variant else facts.unset
 
 
 def _slide(form: EditorForm, row: Field, facts: Facts) -> Slide | None:

@@ -113,7 +113,7 @@ def fleet_delete(request: Request, slug: str, name: str) -> HttpResponse:
 def _tried(request: Request, host: Host, name: str, form: EditorForm) -> HttpResponse:
     """While somebody types: what the form would change, and the slots beside the fields."""
     check_rate(request)
-    facts = Facts(settings=convert.core_settings(host), source=f"variant {name}", chains=ALL_CHAINS)
+    facts = Facts(settings=convert.core_settings(host), source=f"variant {name}", unset="each model", chains=ALL_CHAINS)
     context: dict[str, object] = {"form": form, "groups": control_groups(form, facts)}
     if not form.errors:
         context |= {
@@ -162,7 +162,7 @@ def _page(
     impact: fleet.Impact | None = None,
     asked: str = "",
 ) -> HttpResponse:
-    facts = Facts(settings=convert.core_settings(host), source=f"variant {name}", chains=ALL_CHAINS)
+    facts = Facts(settings=convert.core_settings(host), source=f"variant {name}", unset="each model", chains=ALL_CHAINS)
     context = host_context(request, host) | {
         "name": name,
         "suffix": slugify(name),

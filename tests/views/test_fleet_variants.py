@@ -151,3 +151,17 @@ def test_a_doubtful_text_is_asked_about(editor: Client, post: Any) -> None:
     [stored] = HostSetting.objects.get(section="variants").values["defaultVariants"]
     assert stored == {"name": "odd", "customArgs": "--host 0.0.0.0"}
     assert AuditEntry.objects.filter(action="arguments.confirm").count() == 1
+
+
+def test_an_empty_field_says_where_it_comes_from(editor: Client, post: Any, scanned: Host) -> None:
+    post(name="fast")
+    html = editor.get(f"/fleet-variants/{scanned.slug}/fast/").content.decode()
+    origins = {key: _text(text).strip() for key, text in re.findall(r'id="o-(\w+)"[^>]*>(.*?)</', html, re.DOTALL)}
+    assert {key: origins[key] for key in ("ctx", "vramTargetGB", "temp", "dry")} == {
+        "ctx": "planner",  # never inherited
+        "vramTargetGB": "host setting",
+        "temp": "each model",
+        "dry": "each model",
+    }
+    assert "nothing set" in html
+    assert "all automatic" not in html

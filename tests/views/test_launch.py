@@ -120,7 +120,7 @@ def test_a_preview_swaps_command_and_findings(admin: Client, row: Row) -> None:
     assert "router probes the port it assigned" in text
     assert "custom, unverified argument" in text
     assert "No shell reads this" in text
-    assert "Owns “Threads”" in text
+    assert "-t -c Owns “Threads”, “Context”: these settings are locked" in text, "one remark for all of them"
     assert re.search(r"Context, tokens\s+40,960\s+8,192", text)
     assert not Override.objects.exists()
 

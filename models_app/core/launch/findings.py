@@ -167,13 +167,19 @@ def _shell(words: Sequence[Word]) -> list[TextFinding]:
 
 
 def _owned(words: Sequence[Word], is_moe: bool | None) -> list[TextFinding]:
+    """One remark for all flags that own a setting: a pasted command has dozens of them."""
     labels = {field.key: field.label for field in OVERRIDE_FIELDS}
-    found = []
+    flags: dict[str, None] = {}  # in the order of the text, each once
+    settings: dict[str, None] = {}
     for word in words:
         if word.row is None or word.is_value or word.row.additive:
             continue
-        names = " and ".join(f"“{labels[field.key]}”" for field in fields_behind(word.row.knob, is_moe))
+        names = [f"“{labels[field.key]}”" for field in fields_behind(word.row.knob, is_moe)]
         if names:
-            text = f"Owns {names}: that setting is locked while this text applies."
-            found.append(TextFinding(NOTE, "note", word.text, text))
-    return found
+            flags[word.text] = None
+            settings.update(dict.fromkeys(names))
+    if not flags:
+        return []
+    locked = "that setting is locked" if len(settings) == 1 else "these settings are locked"
+    text = f"Owns {', '.join(settings)}: {locked} while this text applies."
+    return [TextFinding(NOTE, "note", " ".join(flags), text)]
