@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from gpus_app.core.errors import QuartermasterError
+from gpus_app.core.probes.guard import killed_with_us
 
 STOP_SECONDS = 5.0
 FIRST_LINES, LAST_LINES, LINE_CHARACTERS = 40, 80, 300
@@ -64,7 +65,7 @@ class Log:
 
 @contextlib.contextmanager
 def running(words: Sequence[str], environment: Mapping[str, str], log: Log) -> Iterator[subprocess.Popen[bytes]]:
-    """The process while the block runs; afterwards its whole group is gone, however it behaves.
+    """The process while the block runs; afterwards its whole group is gone, however it and this process behave.
 
     Raises NotStarted.
     """
@@ -82,15 +83,16 @@ def running(words: Sequence[str], environment: Mapping[str, str], log: Log) -> I
     assert process.stdout is not None
     reader = threading.Thread(target=log.follow, args=(process.stdout,), daemon=True)
     reader.start()
-    try:
-        yield process
-    finally:
-        send_signal(process, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_SECONDS)
-        send_signal(process, signal.SIGKILL)
-        process.wait()
-        reader.join(STOP_SECONDS)
+    with killed_with_us(process.pid):
+        try:
+            yield process
+        finally:
+            send_signal(process, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_SECONDS)
+            send_signal(process, signal.SIGKILL)
+            process.wait()
+            reader.join(STOP_SECONDS)
 
 
 def send_signal(process: subprocess.Popen[bytes], number: int) -> None:

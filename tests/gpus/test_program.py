@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -63,12 +66,44 @@ def test_children_left_behind_are_killed(script, tmp_path):
     answer = run_program([script(f'sleep 60 & echo $! > "{tmp_path}/child"; exit 0')], 0.5, PATH)
     assert answer.exit_code is None, "its child kept the streams open"
     assert time.monotonic() - started < 5
-    child = int((tmp_path / "child").read_text())
-    for _ in range(50):
-        if not _runs(child):
-            return
-        time.sleep(0.1)
-    pytest.fail("the child still runs")
+    assert _ends(int((tmp_path / "child").read_text())), "the child still runs"
+
+
+RUN_PROGRAM = "from gpus_app.core.probes.program import run_program; run_program([{0!r}], 60, {{}})"
+RUNNING = """from models_app.trial.process import Log, running
+with running([{0!r}], {{}}, Log()):
+    __import__("time").sleep(60)"""
+
+
+@pytest.mark.parametrize("code", [RUN_PROGRAM, RUNNING], ids=["probe", "test launch"])
+def test_nothing_outlives_a_worker_that_is_killed(script, tmp_path, code):
+    """SIGKILL leaves no time to tidy up; the program ignores every other signal."""
+    started = tmp_path / "started"
+    program = script(
+        f'trap "" TERM INT HUP; sleep 60 & echo $$ $! > "{started}.new"; mv "{started}.new" "{started}"; wait'
+    )
+    worker = subprocess.Popen([sys.executable, "-c", code.format(program)], cwd=Path(__file__).parents[2])
+    try:
+        assert _within(20, started.exists)
+        group = [int(pid) for pid in started.read_text().split()]
+        assert all(_runs(pid) for pid in group)
+    finally:
+        worker.kill()
+        worker.wait()
+    assert [pid for pid in group if not _ends(pid)] == []
+
+
+def _ends(pid: int) -> bool:
+    return _within(5, lambda: not _runs(pid))
+
+
+def _within(seconds: float, holds) -> bool:
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def _runs(pid: int) -> bool:

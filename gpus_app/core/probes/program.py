@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
+from gpus_app.core.probes.guard import killed_with_us
+
 MAX_OUTPUT_BYTES = 1 << 20
 """Kept of each stream; what follows is read and dropped, so that the program does not block on a full pipe."""
 ORDER_VARIABLE = ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
@@ -45,7 +47,8 @@ def run_program(
     """Run `command`, an argument list, with devices in bus order. Raises OSError where it cannot be started.
 
     It is stopped when its time is over or `should_stop` says so. The program gets a process group of its own. Whatever
-    is left of the group is killed in the end, also when the program itself went away and left children behind.
+    is left of the group is killed in the end, also when the program itself went away and left children behind, or when
+    this process is killed meanwhile.
     """
     deadline = time.monotonic() + timeout_seconds
     name, value = ORDER_VARIABLE
@@ -60,7 +63,7 @@ def run_program(
         )
     except ValueError as error:  # a NUL in a word
         raise OSError(str(error)) from error
-    with process:
+    with process, killed_with_us(process.pid):
         try:
             stdout, stderr, finished = _read(process, deadline, should_stop)
             exit_code = _exit_code(process, deadline) if finished else None
