@@ -36,7 +36,7 @@ class BulkLine:
     word: str
     text: str
     context: str = ""
-    vram: str = ""
+    memory: str = ""
     verdict: str = ""
 
 
@@ -47,7 +47,7 @@ def bulk_lines(outcomes: Iterable[bulk.Outcome], *, done: bool) -> list[BulkLine
 
 def _line(outcome: bulk.Outcome, words: dict[str, str]) -> BulkLine:
     tone, icon = _WORDS[outcome.word]
-    context, vram, verdict = figures_of(outcome.before, outcome.after)
+    context, memory, verdict = figures_of(outcome.before, outcome.after)
     return BulkLine(
         served_id=outcome.row.served_id,
         url=reverse("models:model-edit", args=[outcome.row.pk]),
@@ -56,16 +56,16 @@ def _line(outcome: bulk.Outcome, words: dict[str, str]) -> BulkLine:
         word=words.get(outcome.word, outcome.word),
         text=outcome.text,
         context=context,
-        vram=vram,
+        memory=memory,
         verdict=verdict,
     )
 
 
 def figures_of(before: PlanFigures | None, after: PlanFigures | None) -> tuple[str, str, str]:
-    """Window, VRAM and verdict, each with what becomes of it."""
+    """Window, memory and verdict, each with what becomes of it."""
     return (
         _both(_context(before), _context(after)),
-        _both(_vram(before), _vram(after)),
+        _memory(before, after),
         _both(_verdict(before), _verdict(after)),
     )
 
@@ -99,8 +99,18 @@ def _context(plan: PlanFigures | None) -> str:
     return count(plan.ctx_tokens) if plan and plan.ctx_tokens else UNKNOWN
 
 
-def _vram(plan: PlanFigures | None) -> str:
-    return gib(plan.est_vram_bytes) if plan and plan.verdict not in ("unplanned", "unknown") else UNKNOWN
+def _memory(before: PlanFigures | None, after: PlanFigures | None) -> str:
+    """VRAM where one of the plans takes any; RAM where it changes or is all that there is."""
+    judged = [plan if plan and plan.verdict not in ("unplanned", "unknown") else None for plan in (before, after)]
+    vram = _both(*(gib(plan.est_vram_bytes) if plan else UNKNOWN for plan in judged))
+    ram = _both(*(gib(plan.est_ram_bytes) if plan else UNKNOWN for plan in judged))
+    if not any(judged):
+        return UNKNOWN
+    on_gpu = any(plan and plan.est_vram_bytes for plan in judged)
+    parts = [f"VRAM {vram}"] if on_gpu else []
+    if not on_gpu or "→" in ram:
+        parts.append(f"RAM {ram}")
+    return ", ".join(parts)
 
 
 def _verdict(plan: PlanFigures | None) -> str:

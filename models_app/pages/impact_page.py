@@ -15,7 +15,7 @@ class ImpactLine:
     pk: int
     served_id: str
     context: str
-    vram: str
+    memory: str
     verdict: str
 
 

@@ -14,6 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from gpus_app import memory_settings
 from gpus_app.models import Host, HostSetting
 from gpus_app.selectors import get_host, target_vram_gib, with_section
+from models_app.pages.bulk_page import figures_of
+from models_app.plan_figures import PlanFigures
 from models_app.services import impact as impact_module
 from models_app.services.impact import settings_impact
 from quartermaster_site.jobs.models import Job
@@ -40,6 +42,18 @@ def test_a_smaller_target_names_what_stops_fitting(admin: Client, scanned: Host)
     assert 'value="4"' in answer.content.decode(), "what was typed stays"
     assert HostSetting.objects.get(section="memory").values == {"targetVramGB": 22.5, "maxRamGB": 48.0}
     assert Job.objects.count() == jobs
+
+
+def test_memory_is_where_it_moves() -> None:
+    def moved(before: tuple[int, int], after: tuple[int, int]) -> str:
+        old, new = (PlanFigures("fits", 4096, vram << 30, ram << 30) for vram, ram in (before, after))
+        return figures_of(old, new)[1]
+
+    assert moved((0, 20), (0, 16)) == "RAM 20.00 → 16.00", "a host without a GPU"
+    assert moved((0, 20), (0, 20)) == "RAM 20.00"
+    assert moved((8, 1), (6, 3)) == "VRAM 8.00 → 6.00, RAM 1.00 → 3.00"
+    assert moved((8, 1), (8, 1)) == "VRAM 8.00"
+    assert figures_of(None, PlanFigures("unknown", 0, 0, 0))[1] == "-"
 
 
 def test_the_same_values_change_nothing(admin: Client, scanned: Host) -> None:
