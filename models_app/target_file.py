@@ -46,7 +46,10 @@ class Drift(TargetRefused):
 class FilesGone(TargetRefused):
     """Files that the text names are not there."""
 
-    advice = "Scan again: the next text leaves out what is gone."
+    advice = (
+        "Put them back, or scan again: the next text leaves out models that are gone. Entries that are kept by hand are"
+        " changed under By hand, programs under Backends."
+    )
 
 
 def require_files(paths: Iterable[str]) -> None:
@@ -54,7 +57,7 @@ def require_files(paths: Iterable[str]) -> None:
     gone = [path for path in paths if not _is_there(path)]
     if gone:
         more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""
-        raise FilesGone(f"Not there any more: {', '.join(gone[:3])}{more}.")
+        raise FilesGone(f"Not there: {', '.join(gone[:3])}{more}.")
 
 
 def _is_there(path: str) -> bool:
