@@ -114,13 +114,15 @@ def fleet_fields_at(host: Host, name: str, saved: Mapping[str, Any], version: in
     return undone(saved, later.order_by("-id"))
 
 
-def delete_fleet_variant(*, host: Host, name: str, actor: Actor) -> None:
-    """Its entries go with the next plan; models' own variants of that name stay."""
+def delete_fleet_variant(*, host: Host, name: str, actor: Actor, version: int | None = None) -> None:
+    """Its entries go with the next plan; models' own variants of that name stay. Raises EditConflict where somebody
+    changed this variant since `version`.
+    """
 
     def without(items: list[Fields]) -> list[Fields]:
         return [item for item in items if item["name"].lower() != name.lower()]
 
-    _change(host, actor, "delete", name, without)
+    _change(host, actor, "delete", name, without, version)
 
 
 def stored_fields(host: Host, values: Mapping[str, Any]) -> Fields:

@@ -151,12 +151,14 @@ def rename_variant(*, row: Row, variant: StoredVariant, name: str, actor: Actor)
     return held
 
 
-def delete_variant(*, row: Row, variant: StoredVariant, actor: Actor) -> None:
-    """Its profile goes with the next plan; its history stays."""
+def delete_variant(*, row: Row, variant: StoredVariant, actor: Actor, version: int | None = None) -> None:
+    """Its profile goes with the next plan; its history stays. Raises EditConflict where `version` is an older one."""
     require(actor.user, Level.EDIT)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=row.host_id)
         held = get_variant(row, variant.pk)
+        if version is not None:
+            check_version(held, version, held.fields)
         note_change(
             row=row,
             actor=actor,

@@ -102,11 +102,20 @@ def fleet_delete(request: Request, slug: str, name: str) -> HttpResponse:
     """Asks first: GET is the question, POST the answer."""
     host = get_host(slug)
     if request.method == "POST":
-        fleet.delete_fleet_variant(host=host, name=name, actor=actor_of(request))
-        messages.success(request, f"The shared variant {name} is deleted.")
+        version = posted_version(request.POST)
+        fleet.delete_fleet_variant(host=host, name=name, version=version, actor=actor_of(request))
+        messages.success(request, f"The shared variant {name} is deleted. The history can bring it back.")
         return go_to(request, reverse("models:fleet-list", args=[slug]))
-    context = {"host": host, "name": name, "reach": fleet.fleet_reach(host)(name), "suffix": slugify(name)}
-    fleet.fleet_fields(fleet.fleet_section(host), name)
+    section = fleet.fleet_section(host)
+    fields = fleet.fleet_fields(section, name)
+    context = {
+        "host": host,
+        "name": name,
+        "reach": fleet.fleet_reach(host)(name),
+        "suffix": slugify(name),
+        "version": section.version,
+        "set_count": len(fields),
+    }
     return page(request, "hosts/fleet_delete.html", context)
 
 

@@ -129,7 +129,8 @@ def variant_delete(request: Request, pk: int, variant: int) -> HttpResponse:
     row = selectors.get_row(pk)
     held = services.get_variant(row, variant)
     if request.method == "POST":
-        services.delete_variant(row=row, variant=held, actor=actor_of(request))
+        version = posted_version(request.POST)
+        services.delete_variant(row=row, variant=held, version=version, actor=actor_of(request))
         messages.success(request, f"The variant {held.name} is deleted. The history can bring it back.")
         return go_to(request, reverse("models:variant-list", args=[pk]))
     return page(request, "models/variant_delete.html", {"row": row, "variant": held, "id": _profile_id(row, held)})

@@ -154,7 +154,8 @@ def test_rename_duplicate_and_delete(editor: Client, row: Row, post: Any) -> Non
     assert {f"{row.served_id}-quick", f"{row.served_id}-faster"} < set(_entries())
     assert post(f"variants/{variant.pk}/rename/", name="faster").status_code == 422
     assert "clients that use this id" in editor.get(f"/models/{row.pk}/variants/{variant.pk}/delete/").content.decode()
-    post(f"variants/{variant.pk}/delete/")
+    assert post(f"variants/{variant.pk}/delete/", version="2").status_code == 409, "renamed since the question"
+    assert post(f"variants/{variant.pk}/delete/", version="3").status_code == 302
     assert f"{row.served_id}-quick" not in _entries()
     deleted = Change.objects.get(action="delete")
     assert deleted.changes == {"ctx": [8192, None]}
