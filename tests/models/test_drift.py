@@ -226,6 +226,11 @@ def test_keys_are_masked_even_in_a_broken_file(host, text):
     assert "bravo-secret" not in stored
 
 
+def test_what_stands_for_a_key_is_no_secret(host):
+    text = 'apiKeys:\n  - "<key-12>"\n  - "${env.CLIENT_KEY}"\n'
+    assert storable_text(host, text) == text
+
+
 def test_what_lies_there_is_compared_by_model(target, beat, host):
     lines = target.read_text()
     target.write_text(lines.replace("ttl: 600", "ttl: 5", 1))

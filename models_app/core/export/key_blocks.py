@@ -12,20 +12,25 @@ from models_app.core.export import load
 
 KEY_LIST = "apiKeys"
 KEY_SCOPES = "apiKeyModels"
+PLACEHOLDER = re.compile(r"<key-([0-9]{1,12})>")
+"""Stands for a key of ours in every text but the one on the host."""
+_NAME = "${"
+"""Begins the name of a variable, in whose place its router puts a secret."""
 _BLOCK = re.compile(rf"^({KEY_LIST}|{KEY_SCOPES})[ \t]*:(.*)$")
 _ITEM = re.compile(r"^[ \t]*(?:-[ \t]*)?[\"']?([^\"'\s:#\[\]{},][^\"'\s:#\[\]{},]*)[\"']?")
 _FLOW_WORD = re.compile(r"[\"']?([^\"'\s:#\[\]{},]+)[\"']?[ \t]*(?=[:,\]}]|$)")
 
 
 def key_material(text: str) -> tuple[str, ...]:
-    """Every secret that `apiKeys` and `apiKeyModels` of a YAML text name, the longest first."""
+    """Every secret that `apiKeys` and `apiKeyModels` of a YAML text hold, the longest first."""
     try:
         tree = load.load(text)
     except load.LoadError:
         found = set(_by_lines(text))
     else:
         found = set(_by_tree(tree))
-    return tuple(sorted(found - {""}, key=lambda secret: (-len(secret), secret)))
+    secrets = {text for text in found if text and _NAME not in text and not PLACEHOLDER.fullmatch(text)}
+    return tuple(sorted(secrets, key=lambda secret: (-len(secret), secret)))
 
 
 def _by_tree(tree: load.Node) -> Iterator[str]:

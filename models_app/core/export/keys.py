@@ -13,11 +13,10 @@ from typing import Any
 
 from models_app.core.export import load
 from models_app.core.export.document import Document
-from models_app.core.export.key_blocks import KEY_LIST, KEY_SCOPES, with_replaced
+from models_app.core.export.key_blocks import KEY_LIST, KEY_SCOPES, PLACEHOLDER, with_replaced
 from models_app.core.export.render import block_lines
 from models_app.core.export.stamp import read_stamp, stamped, unstamped
 
-PLACEHOLDER = re.compile(r"<key-([0-9]{1,12})>")
 AFTER = ("promptEnhancers", "models")
 """Blocks before which the keys stand, the first that a file has."""
 _WARNING = re.compile(r"# WARNING: \d+ API keys? limited to some models (?:was|were) left out")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from models_app.core.export.fragments import ADDED, EVERYWHERE, groups_by_hand
-from models_app.core.export.keys import PLACEHOLDER
+from models_app.core.export.key_blocks import PLACEHOLDER
 from models_app.core.export.router.load_rules import DEFAULTS, MIN_HEALTH_TIMEOUT_SECONDS
 from models_app.core.imports.report import Item, Kind, Needs, Target
 from models_app.core.imports.router_file import RouterFile
