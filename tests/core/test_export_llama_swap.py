@@ -89,7 +89,7 @@ def test_audiocpp_gets_a_file_beside_the_config():
     assert own.companions == ()
     piped = convert_entry(entry(fields=fields), Options())
     assert isinstance(piped, Skipped)
-    assert "pipe" in piped.reason
+    assert "name the path of the config file" in piped.reason
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from models_app.core.fields import (
 )
 from models_app.core.fields.choices import MODEL_CLASSES
 from models_app.core.fields.field import BLANKS, MODEL_ONLY
+from models_app.core.fields.groups import model_fields
 from models_app.core.launch.backends import KINDS
 from models_app.core.settings import (
     Override,
@@ -222,3 +223,23 @@ def test_ranges_in_words():
     assert accepted_range(field_of("vramTargetGB")) == "above 0 GiB"
     assert accepted_range(field_of("ub")) == "32 to 16,384 tokens"
     assert accepted_range(next(field for field in PATCH_FIELDS if field.key == "minGpuFraction")) == "at most 1"
+
+
+@pytest.mark.parametrize(
+    ("model_class", "engine", "keys"),
+    [
+        ("hf", "vllm", {"ctx", "vramTargetGB"}),
+        ("llm", "vllm", {"ctx", "vramTargetGB"}),
+        ("embedding", "llama", {"ctx", "device", "threads"}),
+        ("decision", "llama", {"ctx", "device", "threads"}),
+        ("tts", "ttscpp", {"threads"}),
+        ("audiocpp", "audiocpp", {"threads", "audioDevice"}),
+    ],
+)
+def test_a_form_offers_what_the_command_of_its_class_is_made_from(model_class, engine, keys):
+    assert keys <= {field.key for field in model_fields(model_class, engine)}
+
+
+@pytest.mark.parametrize(("model_class", "engine"), [("tts", "tts"), ("asr", "asr"), ("sam", "sam"), ("hf", "vllm")])
+def test_threads_are_not_offered_where_nothing_reads_them(model_class, engine):
+    assert "threads" not in {field.key for field in model_fields(model_class, engine)}

@@ -49,7 +49,8 @@ ESSENTIALS = (
         minimum=1,
         limit="trained-length",
         unit="tokens",
-        classes=LLAMA_ALL,
+        classes=(*LLAMA_ALL, "hf"),
+        backends=("llama", "vllm"),
     ),
     Field(
         key="ctxVariants",
@@ -75,7 +76,7 @@ ESSENTIALS = (
         on_variant=True,
         inherit=OWN,
         image_inherit=SET_WINS,
-        classes=("llm", "image", "video"),
+        classes=("llm", "hf", "image", "video"),
         help="VRAM this model may plan with. Blank: the host's target. Tiers and variants do not inherit it.",
     ),
     Field(
@@ -161,8 +162,8 @@ PERFORMANCE = (
         maximum=1024,
         limit="logical-cpus",
         image_inherit=SET_WINS,
-        classes=("llm", "image", "video"),
-        backends=("llama", "sd"),
+        classes=(*LLAMA_ALL, "image", "video", "tts", "audiocpp"),
+        backends=("llama", "sd", "ttscpp", "audiocpp"),
     ),
     _llm(
         "threadsBatch",
