@@ -72,9 +72,17 @@ class ImportBatch(models.Model):
     applied_at = models.DateTimeField(null=True, blank=True)
     undone_at = models.DateTimeField(null=True, blank=True)
 
+    CHANGED_THERE = " as changed on the host"
+    """Ends the name of a batch that holds what lay at the path of a host's file."""
+
     class Meta:
         ordering = ["-id"]
         verbose_name_plural = "import batches"
 
     def __str__(self) -> str:
         return f"import {self.pk} of {self.name}"
+
+    @property
+    def takes_theirs(self) -> bool:
+        """Whether somebody chose what lies on the host over what is set here."""
+        return self.name.endswith(self.CHANGED_THERE)

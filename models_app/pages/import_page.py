@@ -93,6 +93,8 @@ class EntryBlock:
     items: tuple[ItemLine, ...]
     hidden: int
     may_tick: bool
+    conflicts: int
+    """Items that are set here to something else, each with a box of its own."""
     command: str
 
 
@@ -120,7 +122,7 @@ def import_view(batch: ImportBatch, level: Level, asked: str = "") -> ImportView
     """The report for a person of a level; `asked` is the entry whose items are wanted beyond the first ones."""
     items = items_of_batch(batch)
     models: Mapping[str, Any] = batch.report.get("models", {})
-    lines = [_item_line(number, item, level) for number, item in enumerate(items)]
+    lines = [_item_line(number, item, level, theirs=batch.takes_theirs) for number, item in enumerate(items)]
     slugs = dict.fromkeys([*SECTION_TITLES, *(item.section for item in items)])
     sections = [_section(slug, items, lines, models, level, asked) for slug in slugs]
     exact = [found for found in models.values() if found["way"] == EXACT]
@@ -215,6 +217,7 @@ def _entry(
         items=tuple(lines) if is_open else (),
         hidden=0 if is_open else len(lines),
         may_tick=new,
+        conflicts=sum(line.word == "conflict" for line in lines),
         command=str(redact(" ".join(found["before"]))),
     )
 
@@ -236,7 +239,8 @@ def _ways(found: Mapping[str, Any], level: Level) -> tuple[WayLine, ...]:
     )
 
 
-def _item_line(number: int, item: Item, level: Level) -> ItemLine:
+def _item_line(number: int, item: Item, level: Level, *, theirs: bool = False) -> ItemLine:
+    """`theirs`: whoever brought the file in wants what it says where both differ."""
     tone, word, shape = WORDS[item.status]
     held = NEEDED[item.needs] if LEVELS[item.needs] > level and item.status in (Status.NEW, Status.CONFLICT) else ""
     if held:
@@ -256,7 +260,8 @@ def _item_line(number: int, item: Item, level: Level) -> ItemLine:
         notes=tuple(filter(None, (item.note, held, "Secret: masked here." if item.secret else ""))),
         way=WAYS.get(item.choice, ""),
         box=open_ and (alone or item.status == Status.CONFLICT),
-        ticked=item.status == Status.NEW and item.section != "elsewhere",
+        ticked=(item.status == Status.NEW and item.section != "elsewhere")
+        or (theirs and item.status == Status.CONFLICT),
     )
 
 

@@ -68,7 +68,7 @@ def take_theirs(*, host: Host, finding: str, actor: Actor) -> ImportBatch:
             raise Refused("What lies there is not kept here: there is nothing to bring in.")
         batch = start_import(
             host=host,
-            name=f"{posixpath.basename(host.publish_path.replace(chr(92), '/'))} as changed on the host",
+            name=posixpath.basename(host.publish_path.replace(chr(92), "/")) + ImportBatch.CHANGED_THERE,
             data=without_key_blocks(version.text).encode(),
             dialect=host.publish_dialect,
             actor=actor,

@@ -10,6 +10,7 @@ from gpus_app.selectors import section
 from models_app import convert
 from models_app.core.fields import attribute_of
 from models_app.core.imports.beside_models import contained
+from models_app.core.imports.meaning import words_of
 from models_app.core.imports.report import Kind, Target, equal_values
 from models_app.models import Fragment, Row
 from models_app.services.editing import pinned
@@ -21,11 +22,18 @@ def same_value(target: Target, given: Any, ours: Any) -> bool:
     """Whether a file says what is set: a part of a mapping says no more than the whole."""
     if target.kind == Kind.FRAGMENT and target.field:
         return contained(given, ours)
+    if target.kind == Kind.FRAGMENT and isinstance(given, Mapping) and isinstance(ours, Mapping):
+        return _in_words(given) == _in_words(ours)
     if target.kind == Kind.API_KEY:
         return True  # it is found by its secret
     if target.kind == Kind.SETTING and isinstance(given, int | float) and isinstance(ours, int | float):
         return abs(given - ours) < 0.005
     return equal_values(target, given, ours)
+
+
+def _in_words(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A whole entry of a file, however the lines of its command are broken."""
+    return {**entry, "cmd": words_of(entry.get("cmd"))}
 
 
 class Stored:

@@ -8,10 +8,12 @@ from gpus_app.services import request_plan
 from models_app.core.export.load import load
 from models_app.core.imports.meaning import differences, meaning_of
 from models_app.models import ApiKey, Fragment, Revision
+from models_app.pages.import_page import import_view
 from models_app.services import start_write
 from models_app.services.api_keys import KeyValues, create_key, revoke_key
 from models_app.services.key_export import service_secret
-from tests.models.import_cases import models
+from quartermaster_site.access.permissions import Level
+from tests.models.import_cases import items, models
 
 SECRET, NAMED = "sk-hand-written", "${env.CLIENT_KEY}"
 
@@ -88,3 +90,25 @@ def test_comments_and_line_ends_of_a_command_mean_nothing(before, after):
 def test_other_words_mean_something_else():
     said = [meaning_of(f'models: {{a: {{cmd: "docker run {name}"}}}}'.encode(), "llama-swap") for name in ("x", "y")]
     assert differences(*said) == [("models.a.cmd", ["docker", "run", "x"], ["docker", "run", "y"])]
+
+
+def test_an_entry_kept_by_hand_comes_back_as_the_same(scanned, host, bring_in, take_over):
+    command = "# boxed\ndocker run --rm \\\n  -p ${PORT}:8000 \\\n  image --model /models/x"
+    entry = {"cmd": command, "checkEndpoint": "/health"}
+    take_over(bring_in({"models": {"boxed": entry}}))
+    batch = bring_in(Revision.objects.order_by("-number").first().text)
+    assert [item.source for item in items(batch, status="conflict")] == []
+    [found] = [item for item in items(batch) if item.source == "models.boxed"]
+    assert found.status == "same"
+    batch = bring_in({"models": {"boxed": {**entry, "cmd": "docker run other"}}})
+    assert [item.source for item in items(batch, status="conflict")] == ["models.boxed"]
+
+
+def test_where_both_differ_ours_stays_unless_theirs_was_chosen(scanned, host, bring_in, take_over):
+    config = {"models": {"boxed": {"cmd": "docker run one"}}}
+    take_over(bring_in(config))
+    config["models"]["boxed"]["cmd"] = "docker run two"
+    for name, ticked in (("config.yaml", False), ("config.yaml as changed on the host", True)):
+        view = import_view(bring_in(config, name=name), Level.MANAGE)
+        [entry] = next(section for section in view.sections if section.slug == "models").entries
+        assert (entry.conflicts, [line.ticked for line in entry.items]) == (1, [ticked])

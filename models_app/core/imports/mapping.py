@@ -59,9 +59,9 @@ def _entry_items(one: Taken, here: Here) -> Iterator[Item]:
     entry, model = one.entry, one.model
     source = f"models.{entry.id}"
     if one.way == RAW or model is None:
-        yield _item(entry, "", Target(Kind.FRAGMENT, entry.id), dict(entry.whole), RAW, needs=Needs.MANAGE).noted(
-            f"Kept as it is written: {one.reason}."
-        )
+        note = f"Kept as it is written: {one.reason}." if one.reason else "Kept as it is written."
+        whole = _item(entry, "", Target(Kind.FRAGMENT, entry.id), dict(entry.whole), RAW, needs=Needs.MANAGE)
+        yield whole.noted(note)
         if model is not None and not model.problem:
             skip = Target(Kind.OVERRIDE, model.path, field="skip")
             note = "So that the same file is not served twice."

@@ -47,9 +47,13 @@ def meaning_of(data: bytes, dialect: str, rules: str = POSIX) -> dict[str, Any]:
 
 def _words(entry: FileEntry, rules: str) -> Any:
     """The words of a command; of one that only its router can read those between its macros."""
-    command = entry.whole.get("cmd")
-    if entry.argv or not isinstance(command, str):
-        return list(entry.argv) or command
+    return list(entry.argv) or words_of(entry.whole.get("cmd"), rules)
+
+
+def words_of(command: Any, rules: str = POSIX) -> Any:
+    """The words of a command, whatever its lines and comments; what cannot be split as it stands."""
+    if not isinstance(command, str):
+        return command
     try:
         return split_command(command, rules)
     except LaunchError:
