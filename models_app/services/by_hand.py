@@ -17,6 +17,9 @@ from models_app.core.export.fragments import YAML
 from models_app.core.export.macros import ENVIRONMENT
 from models_app.core.fields.by_hand import DECLARED_FIELDS, ENHANCER_FIELDS, LORA_KEY
 from models_app.core.fields.field import PATH, Field
+from models_app.core.launch.findings import text_problem
+from models_app.core.launch.sd_flags import SD
+from models_app.core.launch.tokens import rules_for
 from models_app.fleet_sections import FLEET_SECTIONS
 from models_app.models import Fragment, Row
 from models_app.services.fragments import save_fragment
@@ -117,6 +120,8 @@ def _declared_problems(host: Host, wanted: Item, name: str) -> dict[str, str]:
         problems["modelPath"] = "Write the whole path of the model's file."
     if Row.objects.filter(host=host, served_id__iexact=name).exists():
         problems["name"] = "A model that was found on disk has this id."
+    if problem := text_problem(SD, str(wanted.get("customArgs", "")), rules_for(host.os_family)):
+        problems["customArgs"] = problem
     return problems
 
 

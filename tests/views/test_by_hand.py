@@ -104,6 +104,14 @@ def test_paths_of_a_declared_model_are_checked_as_far_as_the_pages_can(admin, ho
     assert stored("declared", "extraImageModels") == [{"name": "mine", "modelPath": "/m/flux.gguf", "teOnCpu": "off"}]
 
 
+@pytest.mark.parametrize("arguments", ['--steps 9 --prompt "open', "--listen-port 9000"])
+def test_arguments_that_no_file_could_hold_are_refused(admin, host, quiet, arguments):
+    answer = post(admin, "image", name="mine", modelPath="/m/a.gguf", customArgs=arguments)
+    assert answer.status_code == 422
+    assert "Custom launch arguments:" in text(answer)
+    assert not HostSetting.objects.filter(section="declared").exists()
+
+
 def test_folders_of_adapters_keep_the_other_settings_of_their_section(editor, host, quiet):
     HostSetting.objects.create(host=host, section="advanced", values={"threads": 3}, version=1)
     values = {"version": 1, "loraDir": "/l", "loraDirs.image": "/l/image"}
@@ -198,6 +206,16 @@ def test_raw_keys_that_cannot_be_are_refused(admin, host, quiet, served_id, bloc
     assert answer.status_code == 422
     assert message in text(answer)
     assert not Fragment.objects.exists()
+
+
+def test_raw_keys_of_a_model_that_is_not_there_do_not_block_the_file(
+    admin, scanned, django_capture_on_commit_callbacks
+):
+    run(django_capture_on_commit_callbacks, lambda: post(admin, "raw", servedId="gone", block="ttl: 3"))
+    newest = Revision.objects.order_by("-number").first()
+    assert newest.state == Revision.State.VALIDATED
+    assert "no model has this id, so its raw keys are left out: gone" in newest.text
+    assert "gone" not in load.load(newest.text).value["models"]
 
 
 def test_raw_keys_are_for_administrators(editor, host, quiet):

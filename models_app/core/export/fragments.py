@@ -17,6 +17,7 @@ from models_app.core.export.document import Document, Entry, Skipped
 from models_app.core.export.extra_models import extra_model, lines_as_written
 from models_app.core.export.groups import assign_groups
 from models_app.core.export.key_blocks import KEY_LIST
+from models_app.core.export.macros import neutral
 from models_app.core.settings import GroupSpec, Settings
 
 YAML, PRESETS = "yaml", "presets"
@@ -76,12 +77,17 @@ def with_fragments(document: Document, fragments: Fragments, groups: Sequence[Gr
     lost: list[str] = []
     models = [_with_keys(item, fragments.models, lost) for item in document.models]
     known = {item.id for item in models if isinstance(item, Entry)}
-    own = [_entry(name, keys) for name, keys in fragments.models.items() if name not in known]
+    others = {name: keys for name, keys in fragments.models.items() if name not in known}
+    # In YAML an entry without a command would make the router refuse the whole file.
+    has_commands = form_of(document.dialect) == YAML
+    idle = sorted(name for name, keys in others.items() if has_commands and not keys.get("cmd"))
+    own = [_entry(name, keys) for name, keys in others.items() if name not in idle]
     models += own
     top, tail = _around(document, fragments.top, lost)
     if "groups" in tail and not groups_by_hand(fragments.top):
         tail["groups"] = _joined(tail["groups"], [entry.id for entry in own if entry.id != EVERYWHERE], groups)
     notes = [f"WARNING: planning writes this itself, so it is not taken from a raw fragment: {key}" for key in lost]
+    notes += [f"WARNING: no model has this id, so its raw keys are left out: {neutral(name)}" for name in idle]
     return replace(document, notes=(*document.notes, *notes), top=top, tail=tail, models=tuple(models))
 
 
