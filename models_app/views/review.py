@@ -23,6 +23,7 @@ from models_app.pages.shell import remember_host
 from models_app.selectors.comparing import Comparison, compare_revisions, live_revision, publishing_of
 from models_app.selectors.host_findings import host_findings
 from models_app.services.publishing import send_back, submit
+from models_app.views.hosts import host_of
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.errors import Refused
@@ -33,7 +34,7 @@ from quartermaster_site.http import Request, go_to, page
 @needs(Level.VIEW)
 def config_review(request: Request, slug: str) -> HttpResponse:
     """The newest text against what is live."""
-    host = get_host(slug)
+    host = host_of(request, slug)
     remember_host(request, host)
     return _review(request, host, selectors.latest_candidate(host))
 
