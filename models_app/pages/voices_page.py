@@ -102,7 +102,7 @@ def _server(model: SpeechModel, kept: set[str]) -> ServerView:
     return ServerView(
         pk=model.row.pk,
         id=model.row.served_id,
-        type=TYPES.get(model.type, "its type was not read yet: scan its folder again"),
+        type=TYPES.get(model.type, "its file does not say its type, or was not read yet: then scan its folder again"),
         tone=tone,
         word=word,
         shape=shape,

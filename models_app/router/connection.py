@@ -113,6 +113,8 @@ class Connection:
             status, data = self._exchange(
                 method, path, body, time.monotonic() + seconds, most_bytes or MAX_ANSWER_BYTES
             )
+        except _TooLong as error:
+            raise RouterAway(f"{self.url}: {error}") from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise RouterAway(f"{self.url} does not answer: {_why(error)}") from error
         if not 200 <= status < 300:
@@ -137,6 +139,10 @@ class Connection:
             return answer.status, _read(connection, answer, end, most_bytes)
         finally:
             connection.close()
+
+
+class _TooLong(ValueError):
+    """More than anybody asked for."""
 
 
 def _opened(scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
@@ -164,7 +170,7 @@ def _read(
             parts.append(chunk)
             size += len(chunk)
             if size > most_bytes:
-                raise ValueError(f"its answer is longer than {most_bytes >> 20} MiB")
+                raise _TooLong(f"its answer is longer than {most_bytes >> 20} MiB")
             _limit(connection, end)
     except (http.client.IncompleteRead, ConnectionResetError) as error:
         raise AnswerCut(_cut(size)) from error
