@@ -140,14 +140,9 @@ def import_view(batch: ImportBatch, level: Level, asked: str = "") -> ImportView
 
 def kind_words(batch: ImportBatch) -> str:
     """What kind of file it is."""
-    dialect = BY_SLUG.get(batch.dialect)
-    return (
-        f"a file of {dialect.label}"
-        if dialect
-        else "a settings file"
-        if batch.source != "config"
-        else "a router's file"
-    )
+    if dialect := BY_SLUG.get(batch.dialect):
+        return f"a file of {dialect.label}"
+    return "a router's file" if batch.source == "config" else "a settings file"
 
 
 def _headline(models: Mapping[str, Any], identical: int, exact: int) -> str:

@@ -158,9 +158,11 @@ def remove_own_entry(*, host: Host, served_id: str, version: int, actor: Actor) 
 
 def _block(text: str) -> dict[str, Any]:
     try:
-        value = load.load(text).value
+        tree = load.load(text)
+        load.require_finite(tree)
     except ExportError as error:
         raise Refused("It cannot be used so.", fields={"block": f"This is no YAML: {error}"}) from error
+    value = tree.value
     if not isinstance(value, dict):
         raise Refused("It cannot be used so.", fields={"block": "Write keys and values, such as cmd: server."})
     return value

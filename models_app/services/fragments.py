@@ -44,9 +44,11 @@ def raw_keys(host: Host) -> list[Fragment]:
 def save_raw_keys(*, host: Host, served_id: str, block: str, version: int, actor: Actor) -> Fragment | None:
     """Store keys from their YAML; a blank text removes them. Raises Refused with a message per field."""
     try:
-        value = load.load(block).value
+        tree = load.load(block)
+        load.require_finite(tree)
     except load.LoadError as error:
         raise Refused("This is no YAML.", fields={"block": f"This is no YAML: {error}"}) from error
+    value = tree.value
     if value is not None and not isinstance(value, dict):
         raise Refused("These are no keys.", fields={"block": "Write keys and values, such as logLevel: info."})
     keys: dict[str, Any] = value or {}

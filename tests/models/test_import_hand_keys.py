@@ -112,3 +112,10 @@ def test_where_both_differ_ours_stays_unless_theirs_was_chosen(scanned, host, br
         view = import_view(bring_in(config, name=name), Level.MANAGE)
         [entry] = next(section for section in view.sections if section.slug == "models").entries
         assert (entry.conflicts, [line.ticked for line in entry.items]) == (1, [ticked])
+
+
+@pytest.mark.parametrize("number", [".inf", "-.inf", ".nan", "1e999"])
+def test_a_number_that_cannot_be_kept_is_told_with_its_line(scanned, bring_in, number):
+    batch = bring_in(f"models:\n  a:\n    cmd: x\n    metadata: {{far: {number}}}\n")
+    assert batch.state == "failed"
+    assert batch.problem == f"line 4: '{number}' is no finite number"

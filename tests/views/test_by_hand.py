@@ -196,6 +196,7 @@ def test_raw_keys_are_written_changed_and_removed(admin, scanned, django_capture
     [
         ("", "a: [", "no YAML"),
         ("", "- a", "Write keys and values"),
+        ("a", "metadata: {far: .inf}", "no finite number"),
         ("", "apiKeys: [x]", "API keys"),
         ("a", "cmd: x", "entry by hand"),
         ("", "models: {}", "Models are fragments of their own"),

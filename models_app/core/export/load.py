@@ -6,6 +6,7 @@ the raw text of their scalar. Used for files that other people and programs wrot
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -276,6 +277,16 @@ def _typed(event: yaml.ScalarEvent, line: int) -> Any:
             raise LoadError(f"{text!r} is no {name}", line)
         return value
     return plain_value(text) if event.implicit[0] and event.tag is None else text
+
+
+def require_finite(node: Node) -> None:
+    """Raises LoadError for a number that JSON cannot hold, such as `.inf`: what is to be kept must be stored."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current.value, float) and not math.isfinite(current.value):
+            raise LoadError(f"{current.raw!r} is no finite number", current.line)
+        stack += [*current.pairs.values(), *current.items]
 
 
 def walk_texts(node: Node, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Node]]:

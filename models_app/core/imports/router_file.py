@@ -106,6 +106,7 @@ def read_router_file(data: bytes, dialect: str, rules: str = POSIX) -> RouterFil
 def _yaml(data: bytes, dialect: str, rules: str, findings: tuple[CheckFinding, ...]) -> RouterFile:
     try:
         tree = load.load(load.decode(data))
+        load.require_finite(tree)
     except load.LoadError as error:
         raise ImportFailed(error.message, error.line) from error
     config = tree.value if tree.value is not None else {}
