@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from django.db import transaction
+from django.db.models import Q
 
 from gpus_app.models import Host
 from models_app.core.catalog import Finding as CoreFinding
@@ -87,7 +88,8 @@ def _of_rows(host: Host) -> Iterable[CoreFinding]:
     for path, served, own in clashes:
         other = owners.get(own, "another file")
         yield CoreFinding("duplicate-id", path, f"served as {served}, because {own} is {other}", "info")
-    explained = Finding.objects.filter(host=host, level="error").values("path")
+    explains = Q(level="error") | Q(kind="package-incomplete")
+    explained = Finding.objects.filter(explains, host=host).values("path")
     idle = StoredPlan.objects.filter(row__in=rows, profile="base", verdict="unplanned")
     idle = idle.exclude(row__path__in=explained).exclude(row__model_class="").order_by("row__path")
     for path, reason in idle.values_list("row__path", "skip_reason"):

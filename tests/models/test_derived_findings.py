@@ -110,3 +110,9 @@ def test_models_that_the_file_of_this_router_leaves_out(planned, tree, scan, act
     assert {(item.level, item.row.path) for item in others.values()} == {
         ("info", item.path) for item in others.values()
     }
+
+
+def test_an_incomplete_package_is_said_once(planned, tree, scan):
+    tree.gguf("alone/yue2-7b-Q8_0.gguf", "audiocpp", audiocpp__model_spec__family="yue2")
+    scan()
+    assert [item.kind for item in Finding.objects.filter(path__endswith="yue2-7b-Q8_0.gguf")] == ["package-incomplete"]
