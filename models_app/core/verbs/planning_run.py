@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpus_app.core.budget import Budget, budget_of, free_budget
@@ -15,6 +16,8 @@ from models_app.core.catalog import Header, MemoryUse, Placement, Plan, Row
 from models_app.core.classes import classify
 from models_app.core.discovery.identity import gguf_identity
 from models_app.core.errors import HeaderError
+from models_app.core.planning.projection import project
+from models_app.core.planning.table import model_table
 from models_app.core.plans import plan_row
 from models_app.core.readers import read_header
 from models_app.core.readers.cache import HeaderCache
@@ -22,6 +25,8 @@ from models_app.core.settings import Override, Settings
 from models_app.core.units import GIB, to_gib
 from models_app.core.verbs.answers import FAILED, OK, failure, shown, write_json
 from models_app.core.verbs.environment import Environment
+from models_app.core.verbs.knobs import launch_of
+from models_app.core.verbs.projections import EMBEDDING
 from models_app.core.verbs.verification import Verifier
 
 _FLAGS = {
@@ -85,6 +90,7 @@ def run_files(options: argparse.Namespace, knobs: Mapping[str, Any], budget: Bud
                 continue
             row = row_of(path, header)
             plan = plan_row(row, header, settings=Settings(), override=override, budget=budget, outputs=outputs)[0]
+            plan = as_projected(plan, header, knobs)
             check = verifier.answer(header, plan) if verifier else None
             worst = FAILED if check and not check.done else worst
             environment.clear_note()
@@ -101,6 +107,29 @@ def run_files(options: argparse.Namespace, knobs: Mapping[str, Any], budget: Bud
         if cache is not None:
             cache.close()
     return worst
+
+
+def as_projected(plan: Plan, header: Header, knobs: Mapping[str, Any]) -> Plan:
+    """The plan with the compute buffers that `project` gives for the same launch: llama.cpp's own work done again.
+
+    The search uses formulas, which are quicker and differ by some MiB at most.
+    """
+    placement, formulas = plan.placement, plan.projection
+    if placement is None or formulas is None or formulas.engine != "exact" or placement.kv_in_ram:
+        return plan
+    split = {"tensor_split": placement.tensor_split} if placement.tensor_split else {}
+    kept = {name: knobs[name] for name in ("fa", "kv_unified", "outputs") if name in knobs}
+    chosen = _placement(placement) | {
+        "ctx": placement.ctx_tokens * placement.slots,
+        "devices": len(formulas.devices),
+        "tensor_split": None,
+    }
+    launch = replace(launch_of(chosen | split | kept), embeddings=plan.model_class == EMBEDDING)
+    played = project(model_table(header), launch, replays=True)
+    pairs = zip((*played.devices, played.host), (*formulas.devices, formulas.host), strict=True)
+    # Something that `project` cannot be asked for would show in weights or caches.
+    same = all((one.model_bytes, one.context_bytes) == (two.model_bytes, two.context_bytes) for one, two in pairs)
+    return replace(plan, projection=replace(played, warnings=formulas.warnings)) if same else plan
 
 
 def _write_failure(path: str, error: HeaderError, as_json: bool, environment: Environment) -> None:
