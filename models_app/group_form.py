@@ -13,6 +13,8 @@ from models_app.core.state.app import is_address
 MOST_GROUPS = 50
 _BLANK_LINES = 2
 _MOST_CHARACTERS = 2000
+_PLACE = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3})?", re.ASCII)
+"""1.5 puts a line between the first and the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,11 @@ class GroupLine:
 
     @property
     def is_blank(self) -> bool:
-        return not (self.name or self.match or self.listen or self.coexist)
+        return self.has_place and not (self.name or self.match or self.listen or self.coexist)
+
+    @property
+    def has_place(self) -> bool:
+        return _PLACE.fullmatch(self.place) is not None
 
     @property
     def spec(self) -> GroupSpec:
@@ -49,7 +55,8 @@ def posted_lines(posted: Mapping[str, str]) -> list[GroupLine]:
     seen: set[str] = set()
     checked = []
     for place, line in enumerate(lines, 1):
-        checked.append(replace(line, place=str(place), error=_problem(line, seen)))
+        shown = str(place) if line.has_place else line.place
+        checked.append(replace(line, place=shown, error=_problem(line, seen)))
         seen.add(line.name.lower())
     return checked
 
@@ -87,14 +94,13 @@ def _posted(posted: Mapping[str, str], number: int) -> GroupLine:
     return GroupLine(place, name, match, listen, bool(posted.get(f"coexist-{number}")))
 
 
-def _order(line: GroupLine) -> tuple[float, bool]:
-    try:
-        return float(line.place), False
-    except ValueError:
-        return float("inf"), True
+def _order(line: GroupLine) -> float:
+    return float(line.place) if line.has_place else float("inf")
 
 
 def _problem(line: GroupLine, seen: set[str]) -> str:
+    if not line.has_place:
+        return "Give the place as a number from 0 to 999, such as 3, or 1.5 for between 1 and 2."
     if not line.name or len(line.name) > 64 or not line.name.isprintable():
         return "Give the group a name of at most 64 characters."
     if line.name.lower() in seen:

@@ -13,13 +13,25 @@ from models_app.fleet_sections import FLEET_SECTIONS
 
 FORM_SECTIONS = ("kv", "sampling", "advanced", "guards")
 """Sections that are plain forms, in the order of their tabs."""
+_MOST_GIB = 1_000_000
 _ON_A_PAGE_OF_THEIR_OWN = frozenset({"loraDir", "loraDirs"})
 _FIELDS = {field.key: field for field in SETTINGS_FIELDS}
 
 
 def _part(key: str, kind: str, label: str, help: str, unit: str = "") -> Field:  # noqa: A002
     low = 0 if kind in (INTEGER, NUMBER) else None
-    return Field(key=key, kind=kind, group="", label=label, help=help, unit=unit, minimum=low, nullable=kind != PATH)
+    high = _MOST_GIB if kind == NUMBER else None
+    return Field(
+        key=key,
+        kind=kind,
+        group="",
+        label=label,
+        help=help,
+        unit=unit,
+        minimum=low,
+        maximum=high,
+        nullable=kind != PATH,
+    )
 
 
 _PARTS: Mapping[str, Mapping[str, Field]] = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from models_app.core.launch.findings import port_problem, text_findings
+from models_app.core.launch.findings import text_findings, text_problem
 from models_app.core.launch.help import parse_help
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.lora import takes_joined_scale
@@ -120,13 +120,13 @@ def test_without_a_help_there_is_one_remark():
         (LLAMA, "--alias ${PORT}", "only once"),
         (LLAMA, "--alias port --host 0.0.0.0", ""),
         (LLAMA, "# --port 9", ""),
-        (LLAMA, "--port '9", ""),
+        (LLAMA, "--port '9", "Close the quotation"),
         (SD, "--listen-port 9", "--listen-port takes"),
         (SD, "--port 9", ""),
     ],
 )
-def test_a_text_may_not_take_the_port_of_the_router(table, text, words):
-    problem = port_problem(table, text)
+def test_a_text_may_neither_take_the_port_of_the_router_nor_stay_open(table, text, words):
+    problem = text_problem(table, text)
     assert (words in problem) if words else problem == ""
 
 

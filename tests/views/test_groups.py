@@ -66,6 +66,8 @@ def test_who_would_fall_where_stores_nothing(post: Any) -> None:
         ({"name-1": "a", "match-1": "*", "listen-1": "nowhere"}, "host:port"),
         ({"name-1": "a" * 65, "match-1": "*"}, "at most 64"),
         ({"name-1": "a\x00", "match-1": "*"}, "Give the group a name"),
+        ({"place-1": "first", "name-1": "a", "match-1": "*"}, "Give the place as a number"),
+        ({"place-1": "1e309", "name-1": "a", "match-1": "*"}, "Give the place as a number"),
     ],
 )
 def test_what_cannot_be_used_is_named_beside_its_line(post: Any, line: dict[str, str], words: str) -> None:
