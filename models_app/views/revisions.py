@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from gpus_app.models import Host
 from gpus_app.selectors import get_host
 from models_app import selectors
 from models_app.pages.config_page import config_view
@@ -42,6 +45,11 @@ def config_history(request: Request, slug: str) -> HttpResponse:
     chosen = [request.GET.get(name, "") for name in ("a", "b")]
     if all(text.isascii() and text.isdigit() and len(text) < 9 for text in chosen):
         return go_to(request, reverse("models:config-diff", args=[slug, *sorted(map(int, chosen))]))
+    return _history_page(request, host)
+
+
+def _history_page(request: Request, host: Host, problems: Mapping[str, str] | None = None) -> HttpResponse:
+    """`problems` are what is wrong with the numbers of texts and backups to keep, by field."""
     live, publishing = live_revision(host), publishing_of(host)
     found = Paginator(revision_history(host), PER_PAGE)
     shown = found.get_page(request.GET.get("page"))
@@ -51,11 +59,13 @@ def config_history(request: Request, slug: str) -> HttpResponse:
         "page": shown,
         "lines": revision_lines(shown, live, publishing),
         "policies": policy_choices(publishing),
+        "problems": problems or {},
+        "typed": {name: request.POST.get(name, "")[:20] for name in problems or {}},
         "may_operate": may(request.user, Level.OPERATE),
         "may_edit": may(request.user, Level.EDIT),
         "may_manage": may(request.user, Level.MANAGE),
     }
-    return page(request, "config/config_history.html", context)
+    return page(request, "config/config_history.html", context, status=422 if problems else 200)
 
 
 @require_safe
@@ -143,7 +153,10 @@ def config_keeping(request: Request, slug: str) -> HttpResponse:
     """How many texts and backups are kept."""
     host = get_host(slug)
     numbers = [parsed_count(request.POST.get(name, "")) for name in ("revisions", "backups")]
-    save_keeping(host=host, revisions=numbers[0], backups=numbers[1], actor=actor_of(request))
+    try:
+        save_keeping(host=host, revisions=numbers[0], backups=numbers[1], actor=actor_of(request))
+    except Refused as error:
+        return _history_page(request, host, error.fields)
     return go_to(request, reverse("models:config-history", args=[slug]))
 
 
