@@ -85,14 +85,15 @@ def _read(
             selector.register(stream, selectors.EVENT_READ, (stream, buffer))
         while selector.get_map():
             left = deadline - time.monotonic()
-            if left <= 0 or should_stop():
-                break
-            for key, _events in selector.select(min(left, _ASK_SECONDS)):
+            over = left <= 0 or should_stop()
+            for key, _events in selector.select(0 if over else min(left, _ASK_SECONDS)):
                 stream, buffer = key.data
                 chunk = os.read(key.fd, _CHUNK_BYTES)
                 if not chunk:
                     selector.unregister(stream)
                 buffer += chunk[: MAX_OUTPUT_BYTES - len(buffer)]
+            if over:  # what it had said by then was read above
+                break
         finished = not selector.get_map()
     return bytes(kept[process.stdout]), bytes(kept[process.stderr]), finished
 
