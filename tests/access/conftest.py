@@ -105,6 +105,11 @@ def root(host):
 @pytest.fixture
 def installation(host, root):
     """What the addresses of the tests name: model 1, job 1, revision 1, root."""
+    return furnish(host, root)
+
+
+def furnish(host: Host, root: Root) -> dict[str, int]:
+    """One of everything that an address names, by the word for it in the tables of addresses."""
     row = add_model(host, root, 1)
     job = Job.objects.create(kind="scan", host=host, token="t", state="failed", error="broken")
     text = "# one\n# two\n# three\nmodels: {}\n"
