@@ -11,6 +11,11 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from gpus_app.agent_rows import Agent
+from quartermaster_site.version import PROTOCOL
+
+__all__ = ["Agent", "Backend", "Device", "Dialect", "Host", "HostSetting", "OsFamily"]
+
 LATE_AFTER = timedelta(seconds=30)
 OFFLINE_AFTER = timedelta(seconds=90)
 
@@ -38,6 +43,10 @@ class Host(models.Model):
     worker_id = models.CharField(max_length=64, blank=True)
     last_seen_at = models.DateTimeField(null=True, blank=True)
     clock_skew_seconds = models.FloatField(default=0.0)
+    worker_protocol = models.PositiveIntegerField(default=0)
+    """Of the messages of its agent (`quartermaster_site.version.PROTOCOL`); 0 for the worker beside the server."""
+    paused_at = models.DateTimeField(null=True, blank=True)
+    """Since when it is paused: jobs from then on are kept back, and sent when it is resumed."""
 
     cpu_count = models.PositiveIntegerField(default=0)
     ram_total_bytes = models.PositiveBigIntegerField(default=0)
@@ -69,19 +78,30 @@ class Host(models.Model):
 
     @property
     def state(self) -> str:
-        """`online`, `late` (> 30 s), `offline` (> 90 s), `paused` or `never` seen."""
+        """`online`, `late` (> 30 s), `offline` (> 90 s), `paused`, `mismatch` (another version) or `never` seen."""
         if self.last_seen_at is None:
             return "never"
         age = timezone.now() - self.last_seen_at
         if age > OFFLINE_AFTER:
             return "offline"
+        if self.worker_protocol not in (0, PROTOCOL):
+            return "mismatch"
         if self.paused:
             return "paused"
         return "late" if age > LATE_AFTER else "online"
 
     @property
     def is_reachable(self) -> bool:
-        return self.state in ("online", "late", "paused")
+        """Whether its worker would take a job up now."""
+        return self.state in ("online", "late")
+
+    @property
+    def why_jobs_wait(self) -> str:
+        """In words: "gpu-a is offline"; "" where they do not."""
+        words = {"never": "is not seen yet", "offline": "is offline", "mismatch": "runs another version"}
+        if self.paused:
+            return f"{self} is paused"
+        return f"{self} {words[self.state]}" if self.state in words else ""
 
 
 class Device(models.Model):

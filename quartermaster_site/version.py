@@ -6,6 +6,8 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+PROTOCOL = 1
+"""Of the messages between server and agents. It is raised when one side would no longer understand the other."""
 PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 
 

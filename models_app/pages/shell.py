@@ -34,6 +34,7 @@ WORKER_STATES = {
     "late": ("warn", "late", "wait"),
     "offline": ("bad", "offline", "off"),
     "paused": ("", "paused", "lock"),
+    "mismatch": ("bad", "version mismatch", "bad"),
     "never": ("", "never seen", "idle"),
 }
 """Host state -> tone, word, icon."""

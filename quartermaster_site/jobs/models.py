@@ -107,9 +107,9 @@ class Job(models.Model):
     @property
     def waits_for(self) -> str:
         """Why it cannot begin yet, in words; "" when a worker may take it."""
-        if not kinds.BY_SLUG[self.kind].on_host or self.host is None or self.host.is_reachable:
+        if not kinds.BY_SLUG[self.kind].on_host or self.host is None:
             return ""
-        return f"{self.host} is {'not seen yet' if self.host.state == 'never' else self.host.state}"
+        return str(self.host.why_jobs_wait)
 
     @property
     def label(self) -> str:
