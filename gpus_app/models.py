@@ -12,6 +12,7 @@ from django.db import models
 from django.utils import timezone
 
 from gpus_app.agent_rows import Agent
+from quartermaster_site.access.rules import Scope
 from quartermaster_site.version import PROTOCOL
 
 __all__ = ["Agent", "Backend", "Device", "Dialect", "Host", "HostSetting", "OsFamily"]
@@ -70,6 +71,10 @@ class Host(models.Model):
 
     def __str__(self) -> str:
         return self.name or self.slug
+
+    def policy_scope(self) -> Scope:
+        """What policies about the whole host are asked about."""
+        return Scope(self.pk)
 
     @property
     def queue(self) -> str:

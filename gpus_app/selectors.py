@@ -25,6 +25,7 @@ from gpus_app.device_settings import DeviceSettings
 from gpus_app.memory_settings import DEFAULT_OVERHEAD_GIB, DEFAULT_TTL_SECONDS, SECTION, MemorySettings
 from gpus_app.models import Device, Host, HostSetting
 from gpus_app.watch_settings import WatchSettings
+from quartermaster_site.access.permissions import Level, level_of, require
 from quartermaster_site.errors import NotFound
 
 
@@ -34,10 +35,19 @@ def hosts() -> QuerySet[Host]:
 
 
 def get_host(slug: str) -> Host:
-    """One host by its slug; NotFound."""
+    """One host by its slug, for those who act for nobody; NotFound."""
     host = hosts().filter(slug=slug).first()
     if host is None:
         raise NotFound(f"There is no host {slug!r}.")
+    return host
+
+
+def host_for(user: Any, slug: str, level: Level = Level.VIEW) -> Host:
+    """The same for a person, who needs `level` on it. NotFound where it is hidden from them, else NotAllowed."""
+    host = get_host(slug)
+    if level_of(user, host) < Level.VIEW:
+        raise NotFound(f"There is no host {slug!r}.")
+    require(user, level, host)
     return host
 
 

@@ -52,7 +52,7 @@ def save_memory_settings(*, host: Host, values: Mapping[str, Any], version: int,
 
     Raises Refused with a message per field, EditConflict when somebody saved meanwhile.
     """
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, host)
     wanted = memory_settings.cleaned(values)
     with transaction.atomic():
         row, changed = save_section(host, memory_settings.SECTION, wanted, version, actor)
@@ -63,7 +63,7 @@ def save_memory_settings(*, host: Host, values: Mapping[str, Any], version: int,
 
 def save_device_settings(*, host: Host, values: Mapping[str, Any], version: int, actor: Actor) -> HostSetting:
     """Which devices plans may use; the same errors as above. Takes effect with the next planning, which it asks for."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, host)
     wanted = device_settings.cleaned(values)
     with transaction.atomic():
         row, changed = save_section(host, device_settings.SECTION, wanted, version, actor)
@@ -190,7 +190,7 @@ def is_absolute(path: str, os_family: str) -> bool:
 def start_probe(*, host: Host, actor: Actor) -> Started:
     """Ask the host for its devices and memory."""
     if actor.user is not None:
-        require(actor.user, Level.OPERATE)
+        require(actor.user, Level.OPERATE, host)
     started = start_job(kind="probe_devices", host=host, actor=actor)
     if started.created and actor.user is not None:
         record(actor, "host.probe", subject=host, host_slug=host.slug)

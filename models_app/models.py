@@ -29,6 +29,7 @@ from models_app.voice_rows import Audition as Audition
 from models_app.voice_rows import SpeechServer as SpeechServer
 from models_app.voice_rows import Voice as Voice
 from models_app.watch_rows import FolderWatch as FolderWatch
+from quartermaster_site.access.rules import Scope
 from quartermaster_site.jobs.models import Job
 
 
@@ -135,6 +136,10 @@ class Row(models.Model):
 
     def __str__(self) -> str:
         return self.served_id
+
+    def policy_scope(self) -> Scope:
+        """What policies about this model are asked about."""
+        return Scope(self.host_id, (self.served_id, self.base_id), self.path)
 
 
 class Finding(models.Model):

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Router, Status
 
 from gpus_app import services as gpu_services
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app import convert, selectors, services
 from models_app.api import schemas
 from models_app.api.reading import job_out, plan_out, row_of
@@ -32,7 +32,7 @@ def model_preview(request: HttpRequest, number: int, asked: schemas.PreviewIn) -
     wait = PREVIEWS.wait_seconds(str(request.user.pk))
     if wait:
         raise Busy("Too many previews at once.", wait_seconds=max(1, round(wait)))
-    row = row_of(number)
+    row = row_of(request, number)
     form = _form(row, asked.values)
     facts = services.host_facts(row.host)
     override = form.override(services.stored_override(facts, row))
@@ -65,14 +65,14 @@ def _text(value: Any) -> str:
 def host_scan(request: HttpRequest, slug: str) -> Status[dict[str, Any]]:
     """Scan the folders of a host; the job that is running already where there is one."""
     require(request.user, Level.OPERATE)
-    return Status(202, job_out(services.start_scan(host=get_host(slug), actor=actor_of(request)).job))
+    return Status(202, job_out(services.start_scan(host=host_for(request.user, slug), actor=actor_of(request)).job))
 
 
 @router.post("/hosts/{slug}/plan/", response={202: schemas.JobOut})
 def host_plan(request: HttpRequest, slug: str) -> Status[dict[str, Any]]:
     """Plan and render a host again."""
     require(request.user, Level.OPERATE)
-    started = gpu_services.request_plan(host=get_host(slug), actor=actor_of(request))
+    started = gpu_services.request_plan(host=host_for(request.user, slug), actor=actor_of(request))
     if started is None:
         raise Unavailable("The queue does not take messages: planning waits until it does.")
     return Status(202, job_out(started.job))
@@ -82,7 +82,7 @@ def host_plan(request: HttpRequest, slug: str) -> Status[dict[str, Any]]:
 def host_publish(request: HttpRequest, slug: str, asked: schemas.PublishIn) -> Status[dict[str, Any]]:
     """Write a revision to the host, with every check that the Review page makes; a foreign file is never replaced."""
     require(request.user, Level.OPERATE)
-    revision = selectors.get_revision(get_host(slug), asked.revision)
+    revision = selectors.get_revision(host_for(request.user, slug), asked.revision)
     started = start_write(
         revision=revision,
         message=asked.message,

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 
 from gpus_app.models import Host
-from gpus_app.selectors import get_host, host_budget, hosts
+from gpus_app.selectors import host_budget, host_for, hosts
 from models_app import selectors, services
 from models_app.api import schemas
 from models_app.core.catalog import Plan
@@ -44,7 +44,7 @@ def host_list(request: HttpRequest) -> list[dict[str, Any]]:
 def host_show(request: HttpRequest, slug: str) -> dict[str, Any]:
     """One host."""
     require(request.user, Level.VIEW)
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     return host_out(host, selectors.latest_candidate(host), selectors.latest_written(host))
 
 
@@ -53,7 +53,10 @@ def revision_list(request: HttpRequest, slug: str, limit: int = 20) -> list[dict
     """The newest texts of a host's router file, without the texts."""
     require(request.user, Level.VIEW)
     _, limit = paging(0, limit)
-    return [revision_out(revision) for revision in selectors.revisions(get_host(slug)).defer("text", "summary")[:limit]]
+    return [
+        revision_out(revision)
+        for revision in selectors.revisions(host_for(request.user, slug)).defer("text", "summary")[:limit]
+    ]
 
 
 @router.get("/hosts/{slug}/revisions/{number}/", response=schemas.RevisionTextOut)
@@ -62,7 +65,7 @@ def revision_show(request: HttpRequest, slug: str, number: int) -> dict[str, Any
     require(request.user, Level.VIEW)
     if not 0 < number < 1 << 31:
         raise NotFound("There is no such revision.")
-    revision = selectors.get_revision(get_host(slug), number)
+    revision = selectors.get_revision(host_for(request.user, slug), number)
     text = revision.text if may(request.user, Level.MANAGE) else redact_lines(revision.text)
     return revision_out(revision) | {"text": text}
 
@@ -98,14 +101,14 @@ def model_list(request: HttpRequest, asked: Query[ModelQuery]) -> dict[str, Any]
 def model_show(request: HttpRequest, number: int) -> dict[str, Any]:
     """One model file with its stored plans."""
     require(request.user, Level.VIEW)
-    return model_out(row_of(number))
+    return model_out(row_of(request, number))
 
 
 @router.get("/models/{number}/plans/", response=list[schemas.PlanOut])
 def model_plans(request: HttpRequest, number: int) -> list[dict[str, Any]]:
     """The plans as of now, computed from what is stored: commands, memory and reasons."""
     require(request.user, Level.VIEW)
-    return [plan_out(plan) for plan in services.preview_plan(row=row_of(number)).plans]
+    return [plan_out(plan) for plan in services.preview_plan(row=row_of(request, number)).plans]
 
 
 class JobQuery(Schema):
@@ -138,11 +141,11 @@ def job_show(request: HttpRequest, number: int) -> dict[str, Any]:
     return job_out(job_selectors.get_job(number))
 
 
-def row_of(number: int) -> Row:
+def row_of(request: HttpRequest, number: int) -> Row:
     """A row with what a plan needs of its host. Raises NotFound."""
     if not 0 < number < 1 << 62:
         raise NotFound("There is no such model.")
-    return selectors.get_row(number)
+    return selectors.get_row(number, request.user)
 
 
 def host_out(host: Host, newest: Revision | None, written: Revision | None) -> dict[str, Any]:

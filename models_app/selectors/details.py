@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Case, Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
@@ -15,6 +16,7 @@ from models_app.core.readers.record import header_meta
 from models_app.models import Change, Finding, Override, Row, StoredPlan
 from models_app.pins import ORDER, PATTERN
 from models_app.selectors.rules import CoveringRule, covering_rule
+from quartermaster_site.access.permissions import Level, level_of, require
 from quartermaster_site.errors import NotFound
 
 ACKNOWLEDGED = Q(seen_text=F("text")) & ~Q(seen_text="")
@@ -60,16 +62,18 @@ class ModelDetail:
         return _facts(self.header)
 
 
-def get_row(pk: int, *, for_plan: bool = True) -> Row:
-    """One row by its number; NotFound. The facts of its header stay in the database until they are asked for.
+def get_row(pk: int, user: Any, level: Level = Level.VIEW, *, for_plan: bool = True) -> Row:
+    """One row by its number, for a person who needs `level` on it. The facts of its header stay in the database until
+    they are asked for; `for_plan` brings what a plan needs of the host.
 
-    `for_plan` brings what a plan needs of the host.
+    NotFound, also where it is hidden from them; NotAllowed.
     """
     host = ("host__devices", "host__settings", "host__backends") if for_plan else ()
     rows = Row.objects.select_related("host", "root", "header").prefetch_related(*host)
     row = rows.defer("header__facts").filter(pk=pk).first()
-    if row is None:
+    if row is None or level_of(user, row) < Level.VIEW:
         raise NotFound("There is no such model.")
+    require(user, level, row)
     return row
 
 

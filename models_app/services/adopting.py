@@ -44,7 +44,7 @@ class Adopted:
 
 def adopt_settings(*, revision: Revision, actor: Actor) -> Adopted:
     """Settings and pins as they were when this text was planned; all of it or, where a part is refused, nothing."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, revision.host)
     details = RevisionDetails.objects.filter(revision=revision).first()
     inputs = inputs_from_json(details.inputs) if details and details.inputs else Inputs()
     if not inputs.is_known:

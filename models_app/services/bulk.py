@@ -36,7 +36,7 @@ from models_app.services.editing import Pinned, Planning, check_values, edited, 
 from models_app.services.planning import HostFacts, HostPlanner, host_facts, stored_override
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.permissions import Level, require
-from quartermaster_site.errors import EditConflict, Refused
+from quartermaster_site.errors import EditConflict, NotAllowed, Refused
 
 MOST_ROWS = 1000
 PREVIEW_SECONDS = 4.0
@@ -137,7 +137,6 @@ def apply_change(
     One transaction and one new plan a host. Nobody's change is overwritten: a field that somebody set since is a
     conflict of its row.
     """
-    require(actor.user, Level.EDIT)
     outcomes: dict[int, Outcome] = {}
     for host in {row.host_id: row.host for row in rows}.values():
         with transaction.atomic():
@@ -152,11 +151,14 @@ def apply_change(
 def _applied(model: _Model, typed: Mapping[str, str], version: int, actor: Actor) -> Outcome:
     row, known = model.row, model.current.version
     try:
+        require(actor.user, Level.EDIT, row)
         values = model.values(typed)
         check_values(values)
         own = store_override(row, model.current, values, model.planning, version=version, actor=actor, action="bulk")
     except EditConflict as conflict:
         return Outcome(row, known, CONFLICT, f"{conflict} Look at it, then apply again.")
+    except NotAllowed as refusal:
+        return Outcome(row, known, REFUSED, str(refusal))
     except Refused as refusal:
         return Outcome(row, known, REFUSED, _reason(refusal))
     now = own.version if own else 0

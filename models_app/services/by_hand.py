@@ -74,7 +74,7 @@ def save_item(
     before = item_of(held, which, old) if old else {}
     wanted = {key: value for key, value in {**before, **values}.items() if value not in (None, "", False, 0)}
     if any(wanted.get(key) != before.get(key) for key in _ARGUMENTS):
-        require_arguments(actor.user)
+        require_arguments(actor.user, host)
     others = [item for item in items if not old or not _is(item, which, old)]
     if problems := _problems(host, which, wanted, others):
         raise Refused("It cannot be used so.", fields=problems)

@@ -44,7 +44,7 @@ def start_check(*, row: Row, override: Override | None = None, facts: HostFacts 
 
     Raises Refused where there is nothing to compare.
     """
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, row)
     inputs = check_inputs(row, preview_plan(row=row, override=override, facts=facts))
     subject = (SUBJECT, str(row.pk), row.served_id)
     started = start_job(kind=CHECK_KIND, host=row.host, inputs=inputs, subject=subject, actor=actor)
@@ -118,7 +118,7 @@ def look_when_due(host: Host) -> None:
 
 def look_for_programs(*, host: Host, server: str = "", actor: Actor) -> Started | None:
     """Have the host look for llama-fit-params beside its servers, now. None without a broker."""
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, host)
     servers = [*servers_of(host), *([server] if server else [])]
     return _look_for(host, list(dict.fromkeys(servers)), actor)
 
@@ -140,7 +140,7 @@ def save_check_settings(*, host: Host, values: Mapping[str, Any], version: int, 
 
     Raises Refused with a message per field, EditConflict when somebody saved meanwhile.
     """
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, host)
     wanted = check_settings.cleaned(values, host.os_family)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=host.pk)

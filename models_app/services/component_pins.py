@@ -19,7 +19,7 @@ def set_component_pin(*, component: Component, key: str, pinned: bool, version: 
 
     Raises EditConflict when somebody saved the host's pins since `version`.
     """
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, component.host)
     host = component.host
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=host.pk)

@@ -28,7 +28,7 @@ def keep_ours(*, host: Host, finding: str, actor: Actor) -> Started:
 
     The host writes only while the file is still that one; its text is kept here, and as a backup beside the file.
     """
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, host)
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=host.pk)
         watch = _seen(host, finding)
@@ -59,7 +59,7 @@ def take_theirs(*, host: Host, finding: str, actor: Actor) -> ImportBatch:
 
     Keys are left out: what lies there is kept without secrets.
     """
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, host)
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=host.pk)
         watch = _seen(host, finding)
@@ -82,7 +82,7 @@ def take_theirs(*, host: Host, finding: str, actor: Actor) -> ImportBatch:
 
 def manage_by_hand(*, host: Host, actor: Actor) -> None:
     """Nothing is written to this host until somebody resumes; planning goes on."""
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, host)
     if not host.publish_path:
         raise Refused("This host has no target yet: set the path of the router's file first.")
     with transaction.atomic():
@@ -98,7 +98,7 @@ def manage_by_hand(*, host: Host, actor: Actor) -> None:
 
 def resume(*, host: Host, actor: Actor) -> None:
     """The file is ours to write again, once what lies there is decided."""
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, host)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=host.pk)
         watch = watch_of(host)
@@ -112,7 +112,7 @@ def resume(*, host: Host, actor: Actor) -> None:
 
 def remind_later(*, host: Host, finding: str, actor: Actor) -> None:
     """Say nothing of this drift until the file changes again. Writing stays blocked."""
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, host)
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=host.pk)
         watch = _seen(host, finding)

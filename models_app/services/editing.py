@@ -76,7 +76,7 @@ def save_override(
 
     Raises Refused with a message per field, EditConflict when somebody saved meanwhile.
     """
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, row)
     check_values(values)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=row.host_id)
@@ -122,7 +122,7 @@ def store_override(
     if version < 0 or (version != current.version and conflicts(before, state_at(row, before, version), values.keys())):
         check_version(current.own, version, before)
     if touched.intersection(ARGUMENT_KEYS):
-        require_arguments(actor.user)
+        require_arguments(actor.user, row)
         after = edited(row, current.override, values, planning.is_moe)
         check_arguments(row.host, custom_text(after), engine_of(planning.settings, after, row.model_class))
     fields = _shortest(row, current, values, touched, planning)

@@ -182,7 +182,7 @@ def _change(
     change: Callable[[list[Fields]], list[Fields]],
     version: int | None = None,
 ) -> bool:
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, host)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=host.pk)
         held = fleet_section(host)
@@ -195,7 +195,7 @@ def _change(
         old, new = _of(before, name), _of(after, name)
         differing = changes_of(old, new)
         if differing.keys() & set(ARGUMENT_KEYS):
-            require_arguments(actor.user)
+            require_arguments(actor.user, host)
             check_arguments(host, text_of(variant_from_mapping(new)))
         held.values, held.version = {KEY: after}, held.version + 1
         held.changed_by, held.changed_at = actor.user, timezone.now()

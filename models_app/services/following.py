@@ -15,7 +15,7 @@ from quartermaster_site.access.permissions import Level, require, require_argume
 
 def follow_rule(*, row: Row, version: int, actor: Actor) -> None:
     """Delete the model's own override with its variants; the history keeps both. Raises EditConflict."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, row)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=row.host_id)
         own = pinned(row).own
@@ -24,7 +24,7 @@ def follow_rule(*, row: Row, version: int, actor: Actor) -> None:
         check_version(own, version, own.fields)
         variants = list(own.variants.all())
         if any(set(ARGUMENT_KEYS) & set(held.fields) for held in (own, *variants)):
-            require_arguments(actor.user)
+            require_arguments(actor.user, row)
         for held in variants:
             note_change(
                 row=row,

@@ -79,12 +79,12 @@ def _ways(item: Item) -> tuple[str, ...]:
 
 def start_apply(*, batch: ImportBatch, choice: Choice, actor: Actor) -> Job:
     """Have what is ticked taken over. Raises Refused where nothing is, or the batch is not to be applied."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, batch.host)
     with transaction.atomic():
         held = ImportBatch.objects.select_for_update().get(pk=batch.pk)
         if held.state != ImportBatch.State.READ:
             raise Refused("This import has been applied, or cannot be.")
-        if not chosen(held, choice, level_of(actor.user)):
+        if not chosen(held, choice, level_of(actor.user, batch.host)):
             raise Refused("Nothing is ticked that would change something.")
         subject = ("import", str(held.pk), held.name)
         started = start_job(kind="import_apply", host=held.host, inputs=choice.as_json(), subject=subject, actor=actor)
@@ -120,7 +120,7 @@ def _set(batch: ImportBatch, **values: Any) -> None:
 
 def _applied(batch: ImportBatch, choice: Choice, actor: Actor, report: ControlReporter) -> list[dict[str, Any]]:
     items = items_of_batch(batch)
-    wanted = chosen(batch, choice, level_of(actor.user))
+    wanted = chosen(batch, choice, level_of(actor.user, batch.host))
     writer = _Writer(batch, actor)
     writer.check_unchanged(wanted)
     groups = _grouped(wanted)

@@ -34,7 +34,7 @@ def changed_since(batch: ImportBatch) -> list[str]:
 
 def undo_import(*, batch: ImportBatch, actor: Actor) -> ImportBatch:
     """Everything as it was before the batch. Raises Refused where a row was changed since: then nothing is undone."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, batch.host)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=batch.host_id)
         held = ImportBatch.objects.select_for_update().select_related("host").get(pk=batch.pk)

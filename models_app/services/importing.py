@@ -35,7 +35,7 @@ def start_import(
     *, host: Host, name: str, data: bytes, source: str = CONFIG, dialect: str = AUTO, actor: Actor
 ) -> ImportBatch:
     """Keep a file and have it read. Raises Refused for what can be no text of the kind."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, host)
     if len(data) > MAX_BYTES:
         raise Refused(f"The file has {len(data):,} bytes; at most {MAX_BYTES:,} are read.")
     if not data.strip():

@@ -60,7 +60,7 @@ def save_policy(*, host: Host, policy: str, seen: str | None = None, actor: Acto
 
 def submit(*, revision: Revision, message: str = "", seen_path: str | None = None, actor: Actor) -> Revision:
     """Ask a second person to have this text written. A text that waited before no longer does."""
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, revision.host)
     message = checked_message(message)
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=revision.host_id)
@@ -81,7 +81,7 @@ def submit(*, revision: Revision, message: str = "", seen_path: str | None = Non
 
 def send_back(*, revision: Revision, reason: str = "", actor: Actor) -> Revision:
     """Refuse a submitted text, or take one's own back: it is an ordinary text again."""
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, revision.host)
     with transaction.atomic():
         revision = Revision.objects.select_for_update().select_related("host").get(pk=revision.pk)
         if revision.state != Revision.State.AWAITING:
@@ -96,7 +96,7 @@ def send_back(*, revision: Revision, reason: str = "", actor: Actor) -> Revision
 
 def lift_pin(*, host: Host, actor: Actor) -> None:
     """The host takes newer texts again."""
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, host)
     with transaction.atomic():
         row = Publishing.objects.select_for_update(of=("self",)).select_related("pinned").filter(host=host).first()
         if row is None or row.pinned is None:
@@ -114,7 +114,7 @@ def roll_back(
 
     The host is pinned to it when it has been written; nothing that people set is changed.
     """
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, revision.host)
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=revision.host_id)
         live = live_revision(host)

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from gpus_app.models import Host
 from gpus_app.signals import host_seen
-from models_app.models import Router
+from models_app.models import Router, Row
 from models_app.router.connection import checked_url, is_sendable_key
 from models_app.router.state import HOLDING, MAX_MODELS, MAX_NAME_CHARACTERS, STATES
 from models_app.routing import ALL
@@ -167,7 +167,8 @@ def _model(value: Any, since: Mapping[tuple[str, str], str], now: str) -> dict[s
 
 def start_action(*, host: Host, action: str, model: str, actor: Actor) -> Started:
     """Have the router load or unload a model (`ALL`: unload every one)."""
-    require(actor.user, Level.OPERATE)
+    served = Row.objects.filter(host=host, served_id=model.partition(":")[0]).first() if model != ALL else None
+    require(actor.user, Level.OPERATE, served or host)
     row = router_of(host)
     if not row.url:
         raise Refused("No router address is set for this host: an administrator sets it on the Router page.")

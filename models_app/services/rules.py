@@ -92,7 +92,7 @@ def save_rule(
 
     Raises Refused with a message per field, EditConflict when somebody saved meanwhile.
     """
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, rule.host)
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=rule.host_id)
         held = get_rule(host, rule.pk)
@@ -114,7 +114,7 @@ def move_rule(*, rule: StoredOverride, up: bool, beside: int, actor: Actor) -> N
 
     Raises EditConflict where another one is there now.
     """
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, rule.host)
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=rule.host_id)
         held = get_rule(host, rule.pk)
@@ -144,7 +144,7 @@ def move_rule(*, rule: StoredOverride, up: bool, beside: int, actor: Actor) -> N
 
 def delete_rule(*, rule: StoredOverride, version: int, actor: Actor) -> None:
     """Its models follow the next rule that matches, or the planner; its history stays and can bring it back."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, rule.host)
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=rule.host_id)
         held = get_rule(host, rule.pk)
@@ -183,7 +183,7 @@ def rule_at(rule: StoredOverride, version: int) -> Values:
 
 
 def _add(host: Host, values: Mapping[str, Any], actor: Actor, action: str, pk: int | None = None) -> StoredOverride:
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, host)
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=host.pk)
         _check(host, values)
@@ -265,6 +265,6 @@ def _folded(match: str) -> str:
 
 def _check_arguments(host: Host, before: Mapping[str, Any], override: Override, actor: Actor) -> None:
     if changes_of(before, rule_values(override)).keys() & set(ARGUMENT_KEYS):
-        require_arguments(actor.user)
+        require_arguments(actor.user, host)
         for engine in ("llama", "sd"):
             check_arguments(host, text_of(override), engine)

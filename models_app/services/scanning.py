@@ -106,7 +106,7 @@ def remove_root(*, root: Root, actor: Actor) -> int:
 
 def forget_row(*, row: Row, actor: Actor) -> None:
     """Forget a model whose files are gone or out of reach. Its overrides stay, as they do for a removed folder."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, row)
     with transaction.atomic():
         held = Row.objects.select_for_update().select_related("host").get(pk=row.pk)
         if held.state not in (Row.State.MISSING, Row.State.OFFLINE):
@@ -116,13 +116,16 @@ def forget_row(*, row: Row, actor: Actor) -> None:
         held.delete()
 
 
-def start_scan(*, host: Host, actor: Actor, fresh: Sequence[str] = (), label: str = "") -> Started:
+def start_scan(
+    *, host: Host, actor: Actor, fresh: Sequence[str] = (), label: str = "", on: Row | None = None
+) -> Started:
     """Queue a scan of all roots of a host. The files `fresh` are read again even where nothing has changed.
 
-    `label` says in lists why the scan is made, where that is no person's wish.
+    Whoever may operate the model `on` may have it read again, though not the host. `label` says in lists why the scan
+    is made, where that is no person's wish.
     """
     if actor.user is not None:
-        require(actor.user, Level.OPERATE)
+        require(actor.user, Level.OPERATE, on or host)
     inputs = scan_inputs(host, fresh)
     if not inputs["roots"]:
         raise Refused("This host has no model folders yet: add one first.")
@@ -143,7 +146,7 @@ def scan_inputs(host: Host, fresh: Sequence[str] = ()) -> dict[str, Any]:
 def start_reread(*, row: Row, actor: Actor) -> Started:
     """Queue a scan that reads the files of one model afresh."""
     shards = [shard.path for shard in convert.core_row(row).shards]
-    return start_scan(host=row.host, actor=actor, fresh=shards or [row.path])
+    return start_scan(host=row.host, actor=actor, fresh=shards or [row.path], on=row)
 
 
 def _known(host: Host) -> dict[str, list[int]]:

@@ -30,13 +30,13 @@ def save_fleet_section(
     *, host: Host, section: str, values: Mapping[str, Any], version: int, actor: Actor
 ) -> HostSetting:
     """Store a section if it is still at `version`. Raises Refused with a message per key, or EditConflict."""
-    require(actor.user, FLEET_SECTIONS[section].level)
+    require(actor.user, FLEET_SECTIONS[section].level, host)
     return _saved(host, section, cleaned(section, values), version, actor)
 
 
 def save_encoder_pins(*, host: Host, values: Mapping[str, Any], version: int, actor: Actor) -> HostSetting:
     """Store all pins of component files at once; the same errors."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, host)
     return _saved(host, ENCODER_SECTION, cleaned_pins(values), version, actor)
 
 

@@ -114,7 +114,7 @@ def _note(host: Host, report: Report, by: Any = None) -> Revision | None:
 
 def start_look(*, host: Host, actor: Actor) -> Started:
     """Have the host look at its file because a person asks."""
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, host)
     if not host.publish_path:
         raise Refused("This host has no target yet: set the path of the router's file first.")
     return _start(host, actor)
@@ -125,7 +125,7 @@ def adopt_seen(*, host: Host, sha256: str, actor: Actor) -> Revision:
 
     `sha256` is of the file that was shown to the person. Nothing is written.
     """
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, host)
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=host.pk)
         watch = watch_of(host)

@@ -39,7 +39,7 @@ def refusal(plan: Plan) -> str:
 
 def start_trial(*, row: Row, actor: Actor) -> Started:
     """Start what is planned now. One model of a host at a time: two would take each other's memory."""
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, row)
     preview = preview_plan(row=row)
     if reason := refusal(preview.base):
         raise Refused(reason)

@@ -61,14 +61,14 @@ def edited_variant(row: Row, current: Override, name: str, values: Mapping[str, 
 
 def add_variant(*, row: Row, name: str, actor: Actor, values: Mapping[str, Any] | None = None) -> StoredVariant:
     """A new variant; without values it is a second entry of the model that launches in the same way."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, row)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=row.host_id)
         current = pinned(row)
         _check_name(row, current, name)
         fields = _fields(row, current, name, values or {}, (values or {}).keys())
         if fields.keys() & set(ARGUMENT_KEYS):
-            require_arguments(actor.user)
+            require_arguments(actor.user, row)
             check_arguments(row.host, text_of(variant_from_mapping(fields)))
         own = own_override(row, current)
         if own.variants.count() >= MOST_VARIANTS:
@@ -89,7 +89,7 @@ def save_variant(
     *, row: Row, variant: StoredVariant, values: Mapping[str, Any], version: int, actor: Actor, action: str = "save"
 ) -> StoredVariant:
     """Store the values of a form by key. Raises Refused, or EditConflict when somebody saved meanwhile."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, row)
     check_variant_values(values)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=row.host_id)
@@ -101,7 +101,7 @@ def save_variant(
         if version < 0 or conflicts(before, state_at(row, before, version, held.name), values.keys()):
             check_version(held, version, before)
         if touched.intersection(ARGUMENT_KEYS):
-            require_arguments(actor.user)
+            require_arguments(actor.user, row)
             check_arguments(row.host, text_of(variant_from_mapping({**before, **values})))
         fields = _fields(row, pinned(row), held.name, {**before, **values}, touched)
         if fields == before:
@@ -132,7 +132,7 @@ def restore_variant(*, row: Row, change: Change, version: int, actor: Actor) -> 
 
 def rename_variant(*, row: Row, variant: StoredVariant, name: str, actor: Actor) -> StoredVariant:
     """Give a variant another name, and with it another id that clients use."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, row)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=row.host_id)
         held = get_variant(row, variant.pk)
@@ -153,7 +153,7 @@ def rename_variant(*, row: Row, variant: StoredVariant, name: str, actor: Actor)
 
 def delete_variant(*, row: Row, variant: StoredVariant, actor: Actor, version: int | None = None) -> None:
     """Its profile goes with the next plan; its history stays. Raises EditConflict where `version` is an older one."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, row)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=row.host_id)
         held = get_variant(row, variant.pk)

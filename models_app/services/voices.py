@@ -51,7 +51,7 @@ class NewVoice:
 
 def keep_voice(*, host: Host, new: NewVoice, actor: Actor) -> tuple[Voice, list[Started]]:
     """Store a voice and send it to the running servers that take it. Raises Refused with a message per field."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, host)
     try:
         name, facts = check_name(new.name), _checked(new)
     except VoiceError as error:
@@ -143,7 +143,7 @@ def _can_take(model: SpeechModel, voice: Voice) -> bool:
 
 def send_voice(*, voice: Voice, model: SpeechModel, actor: Actor) -> Started:
     """Register a kept voice with one running server. Raises Refused where it does not fit or nothing runs."""
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, voice.host)
     if not model.takes(voice):
         raise Refused(f"{voice.name} does not fit {model.row.served_id}: voices are for base models of the same width.")
     started = start(REGISTER, model, actor, voice.name, voice=voice.pk)
@@ -155,7 +155,7 @@ def send_voice(*, voice: Voice, model: SpeechModel, actor: Actor) -> Started:
 
 def delete_voice(*, voice: Voice, actor: Actor) -> list[Started]:
     """Forget a voice, and have every running server that lists it drop it. One that is gone has none anyway."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, voice.host)
     host = voice.host
     with transaction.atomic():
         record(actor, "voice.delete", subject=host, host_slug=host.slug, changes={"voice": [voice.name, ""]})
@@ -168,7 +168,7 @@ def delete_voice(*, voice: Voice, actor: Actor) -> list[Started]:
 
 def drop_voice(*, model: SpeechModel, name: str, actor: Actor) -> Started:
     """Have one server drop a voice that somebody else registered there."""
-    require(actor.user, Level.EDIT)
+    require(actor.user, Level.EDIT, model.row)
     if model.listed.get(name) != "registered":
         raise Refused("The server did not list such a voice when it was asked last; speakers of a model stay.")
     started = start(DELETE, model, actor, name)
@@ -180,13 +180,13 @@ def drop_voice(*, model: SpeechModel, name: str, actor: Actor) -> Started:
 
 def ask_voices(*, model: SpeechModel, actor: Actor) -> Started:
     """Have a server list its voices."""
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, model.row)
     return start(LIST, model, actor)
 
 
 def start_audition(*, model: SpeechModel, body: Mapping[str, Any], actor: Actor) -> Started:
     """Have a running server speak a short text. One at a time for each model. Raises Refused."""
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, model.row)
     if len(str(body.get("input", ""))) > MAX_TEXT_CHARACTERS:
         raise _refusal("input", f"A text may have {MAX_TEXT_CHARACTERS:,} characters at most.")
     if problem := request_problem(body, model.type, model.listed):

@@ -40,7 +40,7 @@ def start_write(
     is the path that was shown to the person who asked; EditConflict when the target is another one by now, or the text
     is no longer the newest. `typed_slug` confirms a mass change (V-18), `lift_pin` gives a pinned host free.
     """
-    require(actor.user, Level.MANAGE if replace else Level.OPERATE)
+    require(actor.user, Level.MANAGE if replace else Level.OPERATE, revision.host)
     message = checked_message(message)
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=revision.host_id)

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from gpus_app.models import Backend, Host
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app.backend_form import BackendForm
 from models_app.pages.backends_page import affected_by_removal, backend_lines, proposal_lines, use_lines
 from models_app.selectors.backends import get_backend, host_backends
@@ -67,7 +67,7 @@ def add_backend(request: Request, host: Host, form: BackendForm) -> bool:
 @needs(Level.MANAGE)
 def backend_search(request: Request, slug: str) -> HttpResponse:
     """Have the host look for executables of known names; the list of backends shows what it finds."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     start_program_search(host=host, actor=actor_of(request))
     return go_to(request, _home(host))
 
@@ -75,7 +75,7 @@ def backend_search(request: Request, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Level.MANAGE)
 def backend_edit(request: Request, slug: str, pk: int) -> HttpResponse:
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     row = get_backend(host, pk)
     posted = request.POST if request.method == "POST" else None
     form, status = BackendForm(posted, backend=row, path=request.GET.get("path", "")), 200
@@ -105,7 +105,7 @@ def _save(request: Request, form: BackendForm, row: Backend) -> int:
 @require_POST
 @needs(Level.MANAGE)
 def backend_star(request: Request, slug: str, pk: int) -> HttpResponse:
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     row = get_backend(host, pk)
     services.star_backend(backend=row, starred=not request.POST.get("off"), actor=actor_of(request))
     messages.success(request, f"Applied. {ASKED_AGAIN}")
@@ -116,7 +116,7 @@ def backend_star(request: Request, slug: str, pk: int) -> HttpResponse:
 @needs(Level.MANAGE)
 def backend_remove(request: Request, slug: str, pk: int) -> HttpResponse:
     """Asks first: GET is the question with what it affects, POST the answer."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     row = get_backend(host, pk)
     if request.method == "POST":
         services.remove_backend(backend=row, actor=actor_of(request))
@@ -131,7 +131,7 @@ def backend_remove(request: Request, slug: str, pk: int) -> HttpResponse:
 @needs(Level.MANAGE)
 def backend_probe(request: Request, slug: str) -> HttpResponse:
     """Ask one executable what it is, or all of the host."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     rows = [get_backend(host, int(pk))] if (pk := request.POST.get("backend", "")).isdecimal() else host.backends.all()
     if not rows:
         raise Refused("There is no backend to test yet.")

@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app import services
 from models_app.pages.browse_page import PURPOSES, listing_of, start_path
 from quartermaster_site.access.audit import actor_of
@@ -23,7 +23,7 @@ from quartermaster_site.jobs.models import Job
 @needs(Level.MANAGE)
 def host_browse(request: Request, slug: str) -> HttpResponse:
     """POST asks the host what lies in a folder, GET shows the answer; picking leads to `back` with `path`."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     asked = request.POST if request.method == "POST" else request.GET
     purpose, back = asked.get("for", ""), local_path(request, asked.get("back", ""), default="")
     if purpose not in PURPOSES or not back:

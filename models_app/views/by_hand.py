@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from gpus_app.models import Host
-from gpus_app.selectors import get_host, section
+from gpus_app.selectors import host_for, section
 from models_app import convert
 from models_app.core.fields.by_hand import ENTRY_FIELDS, LORA_FIELDS, RAW_FIELDS
 from models_app.core.fields.field import Field
@@ -124,7 +124,7 @@ KINDS: Mapping[str, Kind] = {
 @needs(Level.VIEW)
 def hand_list(request: Request, slug: str) -> HttpResponse:
     """Everything of a host; a POST stores its LoRA folders."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     stored = by_hand.lora_values(host)
     version = section(host, by_hand.LORA_SECTION).version
     form, status = _form(LORA_FIELDS, stored, version, request.POST if request.method == "POST" else None), 200
@@ -192,7 +192,7 @@ def _parts(request: Request, host: Host) -> list[HandPart]:
 @needs(Level.VIEW)
 def hand_edit(request: Request, slug: str, kind: str) -> HttpResponse:
     """The form of one declaration, which `of` names; a new one without. POST saves."""
-    row, host, name = _kind(kind), get_host(slug), request.GET.get("of", "")
+    row, host, name = _kind(kind), host_for(request.user, slug), request.GET.get("of", "")
     require(request.user, row.level)
     stored, version = row.load(host, name)
     form, status = _form(row.fields, stored, version, request.POST if request.method == "POST" else None), 200
@@ -221,7 +221,7 @@ def hand_edit(request: Request, slug: str, kind: str) -> HttpResponse:
 @needs(Level.VIEW)
 def hand_remove(request: Request, slug: str, kind: str) -> HttpResponse:
     """Asks first: GET is the question, POST the answer."""
-    row, host, name = _kind(kind), get_host(slug), request.GET.get("of", "")
+    row, host, name = _kind(kind), host_for(request.user, slug), request.GET.get("of", "")
     require(request.user, row.level)
     _, version = row.load(host, name)
     home = reverse("models:hand-list", args=[slug])

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from gpus_app import services as gpu_services
 from gpus_app.models import Host
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app import selectors
 from models_app.models import Revision, Row
 from models_app.pages.config_page import config_view, dialect_choices, seen_words
@@ -39,7 +39,7 @@ def config_home(request: Request) -> HttpResponse:
 @needs(Level.VIEW)
 def config_show(request: Request, slug: str) -> HttpResponse:
     """The newest text, or the revision that the address names."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     remember_host(request, host)
     number = request.GET.get("revision", "")
     known = number.isascii() and number.isdigit() and len(number) < 9
@@ -81,9 +81,9 @@ def _config_page(
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def config_render(request: Request, slug: str) -> HttpResponse:
-    if gpu_services.request_plan(host=get_host(slug), actor=actor_of(request)) is None:
+    if gpu_services.request_plan(host=host_for(request.user, slug, Level.OPERATE), actor=actor_of(request)) is None:
         raise Unavailable("The queue does not take messages: planning waits until it does.")
     return go_to(request, reverse("models:config-show", args=[slug]))
 
@@ -92,7 +92,7 @@ def config_render(request: Request, slug: str) -> HttpResponse:
 @needs(Level.MANAGE)
 def config_target(request: Request, slug: str) -> HttpResponse:
     """The path of the file and the dialect of its router; the text is made anew when one of them changes."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     form, status = TargetForm(request.POST), 422
     if form.is_valid():
         try:
@@ -103,14 +103,14 @@ def config_target(request: Request, slug: str) -> HttpResponse:
         except EditConflict as error:
             form.add_error(None, str(error))
             status = 409
-    return _config_page(request, get_host(slug), selectors.latest_candidate(host), form, status=status)
+    return _config_page(request, host_for(request.user, slug), selectors.latest_candidate(host), form, status=status)
 
 
 @require_safe
 @needs(Level.VIEW)
 def config_download(request: Request, slug: str, number: int) -> HttpResponse:
     """The text with placeholders for keys. Only administrators get what else looks like a secret, which is noted."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     revision = selectors.get_revision(host, number)
     text = redact_lines(revision.text)
     if text != revision.text and may(request.user, Level.MANAGE):
@@ -124,20 +124,20 @@ def config_download(request: Request, slug: str, number: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def config_look(request: Request, slug: str) -> HttpResponse:
     """Have the host say what lies at the path."""
-    start_look(host=get_host(slug), actor=actor_of(request))
+    start_look(host=host_for(request.user, slug, Level.OPERATE), actor=actor_of(request))
     messages.info(request, "The host is asked what lies there; the answer stands below in a moment.")
     shown_on = "models:config-drift" if request.POST.get("next") == "drift" else "models:config-show"
     return go_to(request, reverse(shown_on, args=[slug]))
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def config_adopt(request: Request, slug: str) -> HttpResponse:
     """What lies on the host is live: one of our texts that somebody put back."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.OPERATE)
     found = adopt_seen(host=host, sha256=request.POST.get("sha256", ""), actor=actor_of(request))
     messages.success(request, f"Revision {found.number} counts as live; {host} is pinned to it.")
     return go_to(request, reverse("models:config-history", args=[slug]))

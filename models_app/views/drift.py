@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from gpus_app.models import Host
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app.pages.diff_text import texts_view
 from models_app.pages.difference import difference_view
 from models_app.pages.drift_page import drift_view
@@ -29,7 +29,7 @@ from quartermaster_site.http import Request, go_to, page
 @needs(Level.VIEW)
 def config_drift(request: Request, slug: str) -> HttpResponse:
     """What lies on the host against what was written there."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     remember_host(request, host)
     return _drift_page(request, host)
 
@@ -38,17 +38,17 @@ def config_drift(request: Request, slug: str) -> HttpResponse:
 @needs(Level.VIEW)
 def config_drift_text(request: Request, slug: str, pk: int) -> HttpResponse:
     """A text that somebody else put there, without secrets, as a file."""
-    version = get_disk_version(get_host(slug), pk)
+    version = get_disk_version(host_for(request.user, slug), pk)
     response = HttpResponse(version.text, content_type="text/plain; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="found-{version.found_at:%Y-%m-%d-%H%M%S}.txt"'
     return response
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def config_drift_choose(request: Request, slug: str) -> HttpResponse:
     """One decision. `finding` names the drift that the person saw."""
-    host, actor = get_host(slug), actor_of(request)
+    host, actor = host_for(request.user, slug, Level.OPERATE), actor_of(request)
     finding, choice = request.POST.get("finding", ""), request.POST.get("choice", "")
     try:
         match choice:
@@ -69,7 +69,7 @@ def config_drift_choose(request: Request, slug: str) -> HttpResponse:
             case _:
                 raise Refused("Choose one of the ways.")
     except Refused as error:
-        return _drift_page(request, get_host(slug), problem=str(error), status=422)
+        return _drift_page(request, host_for(request.user, slug, Level.OPERATE), problem=str(error), status=422)
     return go_to(request, reverse("models:config-drift", args=[slug]))
 
 

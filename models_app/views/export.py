@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from gpus_app.models import Host
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app.pages.export_page import archive_name, export_lines
 from models_app.pages.shell import remember_host
 from models_app.selectors.comparing import publishing_of
@@ -23,7 +23,7 @@ _TYPES = {".yaml": "application/yaml", ".csv": "text/csv", ".zip": "application/
 @require_safe
 @needs(Level.VIEW)
 def export_show(request: Request, slug: str) -> HttpResponse:
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     remember_host(request, host)
     name = archive_name(host)
     context = {
@@ -43,7 +43,7 @@ def export_show(request: Request, slug: str) -> HttpResponse:
 @needs(Level.VIEW)
 def export_file(request: Request, slug: str, name: str) -> HttpResponse:
     """One file without secrets. Sent as a form it has them: for administrators, and it is recorded."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     with_secrets = request.method == "POST"
     if with_secrets:
         require(request.user, Level.MANAGE)

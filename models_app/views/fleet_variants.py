@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from gpus_app.models import Host
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app import convert
 from models_app.core.discovery.names import slugify
 from models_app.core.fields.groups import variant_fields
@@ -37,7 +37,7 @@ from quartermaster_site.http import Request, go_to, page, wants_fragment
 @needs(Level.VIEW)
 def fleet_list(request: Request, slug: str) -> HttpResponse:
     """All shared variants of a host; a POST adds one."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     name, problem = "", ""
     if request.method == "POST":
         require(request.user, Level.EDIT)
@@ -64,7 +64,7 @@ def fleet_list(request: Request, slug: str) -> HttpResponse:
 @needs(Level.VIEW)
 def fleet_edit(request: Request, slug: str, name: str) -> HttpResponse:
     """The form of one shared variant. `intent=impact` shows what saving would do, otherwise a POST saves."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     if request.method != "POST":
         return _page(request, host, name, _form(request, host, name))
     form = _form(request, host, name, request.POST)
@@ -97,10 +97,10 @@ def fleet_edit(request: Request, slug: str, name: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def fleet_delete(request: Request, slug: str, name: str) -> HttpResponse:
     """Asks first: GET is the question, POST the answer."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.EDIT)
     if request.method == "POST":
         version = posted_version(request.POST)
         fleet.delete_fleet_variant(host=host, name=name, version=version, actor=actor_of(request))

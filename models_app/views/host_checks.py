@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app.check_form import KEYS, CheckForm
 from models_app.check_settings import PROGRAM_KEY, CheckSettings, check_settings_of
 from models_app.pages.memory_page import SettingRow
@@ -22,7 +22,7 @@ from quartermaster_site.http import Request, go_to, page
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Level.VIEW)
 def host_checks(request: Request, slug: str) -> HttpResponse:
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     if request.method == "POST":
         require(request.user, Level.EDIT)
     stored = check_settings_of(host)
@@ -48,7 +48,7 @@ def _save(request: Request, slug: str, form: CheckForm) -> int:
         return 422
     try:
         save_check_settings(
-            host=get_host(slug),
+            host=host_for(request.user, slug),
             values=form.values(),
             version=form.cleaned_data["version"],
             actor=actor_of(request),

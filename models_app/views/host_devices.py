@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods
 
 from gpus_app import device_settings
 from gpus_app.models import Host
-from gpus_app.selectors import device_settings_of, get_host
+from gpus_app.selectors import device_settings_of, host_for
 from gpus_app.services import save_device_settings
 from models_app.device_form import DeviceForm, default_data
 from models_app.pages.devices_page import device_conflict, device_originals, device_setting_rows
@@ -26,7 +26,7 @@ from quartermaster_site.http import Request, go_to, page
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Level.VIEW)
 def host_devices(request: Request, slug: str) -> HttpResponse:
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     if request.method == "POST":
         require(request.user, Level.EDIT)
     stored = device_settings_of(host)
@@ -43,7 +43,7 @@ def host_devices(request: Request, slug: str) -> HttpResponse:
             messages.success(request, "Applied. The models of this host are planned again.")
             return go_to(request, reverse("models:host-gpu", args=[slug]))
         status = 409 if conflict else 422
-        host = get_host(slug)
+        host = host_for(request.user, slug)
     stored = device_settings_of(host)
     context = host_context(request, host) | {
         "form": form,

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from gpus_app.models import Dialect, Host
-from gpus_app.selectors import get_host, section
+from gpus_app.selectors import host_for, section
 from models_app import convert
 from models_app.core.settings import settings_from_mapping
 from models_app.editor_form import posted_version
@@ -34,7 +34,7 @@ SECTION = "groups"
 @needs(Level.VIEW)
 def host_groups(request: Request, slug: str) -> HttpResponse:
     """The groups as they are stored. A POST shows which models would fall where, or applies."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     stored = section(host, SECTION)
     if request.method != "POST":
         return _page(request, host, stored_lines(convert.core_settings(host).groups), stored.version)

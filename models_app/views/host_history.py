@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from gpus_app.models import Host
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app.editor_form import posted_version
 from models_app.pages.history_page import history, subject_of
 from models_app.selectors.editing import MOST_CHANGES
@@ -25,7 +25,7 @@ from quartermaster_site.http import Request, go_to, page
 @needs(Level.VIEW)
 def host_history(request: Request, slug: str) -> HttpResponse:
     """All changes, or with ?rule= or ?variant= those of one rule or shared variant."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     number, variant = request.GET.get("rule", ""), request.GET.get("variant", "")[:40].replace("\x00", "")
     rule = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 0
     changes = list(shared_changes(host, rule=rule, variant=variant)[:MOST_CHANGES])
@@ -49,10 +49,10 @@ def _versions(host: Host, subjects: set[str]) -> dict[str, int]:
 
 
 @require_POST
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def shared_restore(request: Request, slug: str, change: int) -> HttpResponse:
     """Brings the state after one change back, as a change of its own."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.EDIT)
     held = get_shared_change(host, change)
     version, actor = posted_version(request.POST), actor_of(request)
     if held.rule:

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from gpus_app.models import Host, HostSetting
-from gpus_app.selectors import get_host, section
+from gpus_app.selectors import host_for, section
 from models_app import convert
 from models_app.core.state.checks import Limits
 from models_app.core.state.typed import read
@@ -37,7 +37,7 @@ UNCHANGED = "This is what is stored already, so nothing was applied."
 @needs(Level.VIEW)
 def host_section(request: Request, slug: str, name: str) -> HttpResponse:
     """The form as it is stored. A POST shows what it would change, empties it, or applies it."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     stored = section(host, name)
     if request.method != "POST":
         return _page(request, host, stored, _form(name, stored))

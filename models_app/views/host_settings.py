@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from gpus_app import memory_settings as memory_section
 from gpus_app.forms import KEYS, MemoryForm
 from gpus_app.models import Host
-from gpus_app.selectors import get_host, memory_settings, watch_settings_of
+from gpus_app.selectors import host_for, memory_settings, watch_settings_of
 from gpus_app.services import save_memory_settings
 from models_app import selectors, services
 from models_app.device_form import DeviceForm
@@ -65,7 +65,7 @@ def tried_section(
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Level.VIEW)
 def host_memory(request: Request, slug: str) -> HttpResponse:
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     if request.method == "POST":
         require(request.user, Level.EDIT)
     memory = memory_settings(host)
@@ -82,7 +82,7 @@ def host_memory(request: Request, slug: str) -> HttpResponse:
             messages.success(request, "Applied. The models of this host are planned again.")
             return go_to(request, reverse("models:host-memory", args=[slug]))
         status = 409 if conflict else 422
-    memory = memory_settings(get_host(slug))
+    memory = memory_settings(host_for(request.user, slug))
     context = host_context(request, host) | {
         "form": form,
         "memory": memory,
@@ -98,7 +98,7 @@ def host_memory(request: Request, slug: str) -> HttpResponse:
 @require_safe
 @needs(Level.VIEW)
 def host_folders(request: Request, slug: str) -> HttpResponse:
-    return folders_page(request, get_host(slug), RootForm(path=request.GET.get("path", "")))
+    return folders_page(request, host_for(request.user, slug), RootForm(path=request.GET.get("path", "")))
 
 
 def folders_page(
@@ -129,7 +129,7 @@ def add_root(request: Request, host: Host, form: RootForm) -> bool:
 @require_POST
 @needs(Level.MANAGE)
 def root_add(request: Request, slug: str) -> HttpResponse:
-    host, form = get_host(slug), RootForm(request.POST)
+    host, form = host_for(request.user, slug), RootForm(request.POST)
     if not add_root(request, host, form):
         return folders_page(request, host, form, status=422)
     messages.success(request, f"{form.cleaned_data['path']} will be scanned with the next scan.")
@@ -140,7 +140,7 @@ def root_add(request: Request, slug: str) -> HttpResponse:
 @needs(Level.MANAGE)
 def root_remove(request: Request, slug: str, pk: int) -> HttpResponse:
     """Asks first: GET is the question, POST the answer. `next` leads back to the wizard."""
-    host, folders = get_host(slug), reverse("models:host-folders", args=[slug])
+    host, folders = host_for(request.user, slug), reverse("models:host-folders", args=[slug])
     back = local_path(request, request.POST.get("next") or request.GET.get("next") or "", default="")
     root = get_object_or_404(Root.objects.select_related("host"), pk=pk, host=host)
     if request.method == "POST":

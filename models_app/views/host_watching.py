@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from gpus_app.selectors import get_host, watch_settings_of
+from gpus_app.selectors import host_for, watch_settings_of
 from gpus_app.services import save_watch_settings
 from gpus_app.watch_settings import KEY
 from models_app.root_form import RootForm
@@ -22,7 +22,7 @@ from quartermaster_site.http import Request, go_to
 @require_POST
 @needs(Level.MANAGE)
 def host_watching(request: Request, slug: str) -> HttpResponse:
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     form = WatchForm(request.POST, watch=watch_settings_of(host))
     status = 422
     if form.is_valid():

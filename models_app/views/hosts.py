@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from gpus_app import services as gpu_services
 from gpus_app.models import Host
-from gpus_app.selectors import get_host, memory_settings
+from gpus_app.selectors import host_for, memory_settings
 from models_app import selectors, services
 from models_app.models import Root
 from models_app.pages.host_page import budget_text, device_bar, device_rows, held_back, host_lines, root_rows
@@ -25,7 +25,7 @@ from quartermaster_site.jobs.services import Started
 
 def host_of(request: Request, slug: str) -> Host:
     """The host of an address, read once together with the frame around the page. Raises NotFound."""
-    return next((host for host in shell_of(request).hosts if host.slug == slug), None) or get_host(slug)
+    return next((host for host in shell_of(request).hosts if host.slug == slug), None) or host_for(request.user, slug)
 
 
 def host_context(request: Request, host: Host) -> dict[str, object]:
@@ -35,8 +35,8 @@ def host_context(request: Request, host: Host) -> dict[str, object]:
         "budget": budget_text(host),
         "budget_text": f"VRAM target {budget_text(host).vram}",
         "held": held_back(host),
-        "may_operate": may(request.user, Level.OPERATE),
-        "may_edit": may(request.user, Level.EDIT),
+        "may_operate": may(request.user, Level.OPERATE, host),
+        "may_edit": may(request.user, Level.EDIT, host),
         "may_manage": may(request.user, Level.MANAGE),
     }
 
@@ -51,7 +51,7 @@ def host_list(request: Request) -> HttpResponse:
 @require_safe
 @needs(Level.VIEW)
 def host_show(request: Request, slug: str) -> HttpResponse:
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     remember_host(request, host)
     context = host_context(request, host) | {
         "devices": device_rows(host),
@@ -71,21 +71,23 @@ def started(request: Request, asked: Started) -> HttpResponse:
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def host_scan(request: Request, slug: str) -> HttpResponse:
-    return started(request, services.start_scan(host=get_host(slug), actor=actor_of(request)))
+    host = host_for(request.user, slug, Level.OPERATE)
+    return started(request, services.start_scan(host=host, actor=actor_of(request)))
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def host_probe(request: Request, slug: str) -> HttpResponse:
-    return started(request, gpu_services.start_probe(host=get_host(slug), actor=actor_of(request)))
+    host = host_for(request.user, slug, Level.OPERATE)
+    return started(request, gpu_services.start_probe(host=host, actor=actor_of(request)))
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def host_plan(request: Request, slug: str) -> HttpResponse:
-    asked = gpu_services.request_plan(host=get_host(slug), actor=actor_of(request))
+    asked = gpu_services.request_plan(host=host_for(request.user, slug, Level.OPERATE), actor=actor_of(request))
     if asked is None:
         raise Unavailable("The queue does not take messages: planning waits until it does.")
     return started(request, asked)

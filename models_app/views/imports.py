@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from gpus_app.models import Host
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app.import_form import SourceForm, choice_of
 from models_app.models import ImportBatch
 from models_app.pages.import_outcome import outcome_view
@@ -43,10 +43,10 @@ def import_home(request: Request) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def import_list(request: Request, slug: str) -> HttpResponse:
     """Earlier imports, and the form for another file. POST brings one in."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.EDIT)
     remember_host(request, host)
     if request.method != "POST":
         form = SourceForm(initial={"path": request.GET.get("path", "")})
@@ -95,7 +95,7 @@ def _frame(request: Request, host: Host) -> dict[str, Any]:
 @needs(Level.MANAGE)
 def import_fetch(request: Request, slug: str, job: int) -> HttpResponse:
     """Waits until the host has read the file, then leads to its report."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     asked = get_object_or_404(Job, pk=job, kind="import_fetch", host=host)
     if number := asked.result.get("import") if asked.is_finished and asked.result else None:
         return go_to(request, reverse("models:import-show", args=[number]))

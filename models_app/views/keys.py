@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app.key_form import KeyForm
 from models_app.models import ApiKey
 from models_app.pages.keys_page import key_view, key_views
@@ -101,7 +101,7 @@ def key_revoke(request: Request, pk: int) -> HttpResponse:
 @needs(Level.MANAGE)
 def key_required(request: Request, slug: str) -> HttpResponse:
     """Whether the router of a host asks for a key."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     try:
         set_required(
             host=host,

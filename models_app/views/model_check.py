@@ -40,7 +40,7 @@ def check_of(request: Request, row: Row, preview: Preview, query: str = "") -> C
 @needs(Level.VIEW)
 def model_check(request: Request, pk: int) -> HttpResponse:
     """GET is the section for htmx, POST starts a check of the plan with the values of the address."""
-    row = selectors.get_row(pk)
+    row = selectors.get_row(pk, request.user)
     form, preview = _planned(request, row)
     if request.method == "POST":
         require(request.user, Level.OPERATE)
@@ -52,10 +52,10 @@ def model_check(request: Request, pk: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def checker_look(request: Request, pk: int) -> HttpResponse:
     """Have the host look for llama-fit-params again."""
-    row = selectors.get_row(pk)
+    row = selectors.get_row(pk, request.user, Level.OPERATE)
     form, preview = _planned(request, row)
     server = preview.base.argv[0] if preview.base.argv else ""
     if look_for_programs(host=row.host, server=server, actor=actor_of(request)) is None:

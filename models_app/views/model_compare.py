@@ -34,7 +34,7 @@ def model_compare(request: Request, pk: int) -> HttpResponse:
     if not all(given.values()):
         query = urlencode({key: value for key, value in given.items() if value})
         return redirect(f"{reverse('models:model-compare', args=[pk])}{'?' if query else ''}{query}")
-    detail = selectors.model_detail(selectors.get_row(pk))
+    detail = selectors.model_detail(selectors.get_row(pk, request.user))
     facts = services.host_facts(detail.row.host, detail.row.path)
     stored = services.preview_plan(row=detail.row, facts=facts)
     header = stored.header

@@ -39,7 +39,7 @@ def model_show(request: Request, pk: int) -> HttpResponse:
 
 
 def _whole_page(request: Request, pk: int, values: Mapping[str, Any] | None) -> HttpResponse:
-    detail = selectors.model_detail(selectors.get_row(pk))
+    detail = selectors.model_detail(selectors.get_row(pk, request.user))
     facts = services.host_facts(detail.row.host)
     automatic = services.preview_plan(row=detail.row, facts=facts)
     context: dict[str, object] = {
@@ -92,7 +92,7 @@ def model_preview(request: Request, pk: int) -> HttpResponse:
     if wait:
         raise Busy("Too many previews at once.", wait_seconds=max(1, round(wait)))
     values = _picked(request.POST)
-    row = selectors.get_row(pk)
+    row = selectors.get_row(pk, request.user)
     form = WhatIfForm(values, limits=Limits.of(_header(row)), automatic={})
     if not wants_fragment(request):
         return _plain_preview(request, pk, form)

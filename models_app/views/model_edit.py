@@ -44,7 +44,7 @@ UNCHANGED = "This is what is stored already, so nothing was saved."
 @needs(Level.VIEW)
 def model_edit(request: Request, pk: int) -> HttpResponse:
     """The form as it is stored; a POST saves it."""
-    editing = selectors.editing_of(selectors.get_row(pk))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user))
     if request.method != "POST":
         return _page(request, editing, _stored_form(editing))
     require(request.user, Level.EDIT)
@@ -64,7 +64,7 @@ def model_edit(request: Request, pk: int) -> HttpResponse:
 def model_edit_preview(request: Request, pk: int) -> HttpResponse:
     """What the form would give. htmx gets the panel and the slots beside the fields; nobody's rows change."""
     check_rate(request)
-    editing = selectors.editing_of(selectors.get_row(pk))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user))
     form = _posted_form(request, editing)
     if not wants_fragment(request):
         return _page(request, editing, form, status=422 if form.errors else 200)
@@ -80,10 +80,10 @@ def model_edit_preview(request: Request, pk: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def model_adopt(request: Request, pk: int) -> HttpResponse:
     """Stores the values of a what-if; with any doubt the Settings form shows them, unsaved."""
-    editing = selectors.editing_of(selectors.get_row(pk))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user, Level.EDIT))
     if editing.detail.header is None:
         raise Refused("The header of this model was not read: there is nothing to plan with.")
     tried = WhatIfForm(request.POST, limits=WhatIfLimits.of(editing.detail.header), automatic={})
@@ -111,10 +111,10 @@ def model_adopt(request: Request, pk: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def model_reset(request: Request, pk: int) -> HttpResponse:
     """Asks first: GET lists what would be cleared, POST clears it, or with `intent=follow` lets a rule apply again."""
-    editing = selectors.editing_of(selectors.get_row(pk))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user, Level.EDIT))
     version = posted_version(request.POST)
     if request.method == "POST" and request.POST.get("intent") == "follow":
         follow_rule(row=editing.row, version=version, actor=actor_of(request))

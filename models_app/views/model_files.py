@@ -24,7 +24,7 @@ AWAY = (Row.State.MISSING, Row.State.OFFLINE)
 @require_safe
 @needs(Level.VIEW)
 def model_files(request: Request, pk: int) -> HttpResponse:
-    detail = selectors.model_detail(selectors.get_row(pk, for_plan=False))
+    detail = selectors.model_detail(selectors.get_row(pk, request.user, for_plan=False))
     query = request.GET.get("q", "").strip()[:200]
     facts = fact_rows(detail.facts, query)
     host = next(host for host in shell_of(request).hosts if host.pk == detail.row.host_id)
@@ -49,20 +49,20 @@ def model_files(request: Request, pk: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def model_reread(request: Request, pk: int) -> HttpResponse:
     """Asks the host to read this row's files again, whatever is known of them."""
-    started = services.start_reread(row=selectors.get_row(pk), actor=actor_of(request))
+    started = services.start_reread(row=selectors.get_row(pk, request.user, Level.OPERATE), actor=actor_of(request))
     if not started.created:
         messages.info(request, "This is already queued or running.")
     return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def model_forget(request: Request, pk: int) -> HttpResponse:
     """Asks first: GET is the question, POST the answer. Only for what a scan did not find."""
-    row = selectors.get_row(pk)
+    row = selectors.get_row(pk, request.user, Level.EDIT)
     if request.method == "POST":
         services.forget_row(row=row, actor=actor_of(request))
         messages.success(request, f"{row.served_id} is forgotten.")

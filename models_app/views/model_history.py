@@ -20,7 +20,7 @@ from quartermaster_site.http import Request, go_to, page
 @needs(Level.VIEW)
 def model_history(request: Request, pk: int) -> HttpResponse:
     """All changes, or with ?field= those of one field."""
-    editing = selectors.editing_of(selectors.get_row(pk))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user))
     only = request.GET.get("field", "")[:64]
     changes = list(selectors.changes(editing.row)[: selectors.MOST_CHANGES])
     versions = {"": editing.pinned.version, **selectors.variant_versions(editing.pinned)}
@@ -39,10 +39,10 @@ def model_history(request: Request, pk: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def change_restore(request: Request, pk: int, change: int) -> HttpResponse:
     """Brings the state after one change back, as a change of its own."""
-    row = selectors.get_row(pk)
+    row = selectors.get_row(pk, request.user, Level.EDIT)
     held = selectors.get_change(row, change)
     version, actor = posted_version(request.POST), actor_of(request)
     if held.variant:

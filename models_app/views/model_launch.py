@@ -39,7 +39,7 @@ MOST_CHARACTERS = 16_384
 @needs(Level.VIEW)
 def model_launch(request: Request, pk: int) -> HttpResponse:
     """The text as it is stored; a POST saves it."""
-    editing = selectors.editing_of(selectors.get_row(pk))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user))
     if request.method != "POST":
         return _page(request, editing, _stored_form(editing))
     require_arguments(request.user)
@@ -69,7 +69,7 @@ def model_launch(request: Request, pk: int) -> HttpResponse:
 def model_launch_preview(request: Request, pk: int) -> HttpResponse:
     """The command and the remarks for a text; nothing is stored."""
     check_rate(request)
-    editing = selectors.editing_of(selectors.get_row(pk))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user))
     form = _posted_form(request.POST, editing)
     if not wants_fragment(request):
         return _page(request, editing, form, status=422 if form.errors else 200)

@@ -62,7 +62,7 @@ def _why_empty() -> dict[str, object]:
 @needs(Level.VIEW)
 def model_row(request: Request, pk: int) -> HttpResponse:
     """The row of a model with this quant's figures."""
-    row = selectors.get_row(pk)
+    row = selectors.get_row(pk, request.user)
     wanted = selectors.ModelFilter.from_query(request.GET)
     host = next(host for host in shell_of(request).hosts if host.pk == row.host_id)
     item = model_item(selectors.group_of(row), HostScale.of(host), wanted, show_host=len(shell_of(request).hosts) > 1)

@@ -19,7 +19,7 @@ from quartermaster_site.http import Request, page
 @needs(Level.VIEW)
 def model_trial(request: Request, pk: int) -> HttpResponse:
     """GET shows the last one, POST starts another and leads to its job."""
-    row = selectors.get_row(pk)
+    row = selectors.get_row(pk, request.user)
     if request.method == "POST":
         require(request.user, Level.OPERATE)
         return started(request, start_trial(row=row, actor=actor_of(request)))

@@ -34,7 +34,7 @@ from quartermaster_site.http import Request, go_to, page, wants_fragment
 @needs(Level.VIEW)
 def variant_list(request: Request, pk: int) -> HttpResponse:
     """All profiles of a model; a POST adds a variant, empty or with the fields of another, or hides a shared one."""
-    editing = selectors.editing_of(selectors.get_row(pk))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user))
     if request.method != "POST":
         return _list_page(request, editing)
     require(request.user, Level.EDIT)
@@ -58,7 +58,7 @@ def variant_list(request: Request, pk: int) -> HttpResponse:
 @needs(Level.VIEW)
 def variant_edit(request: Request, pk: int, variant: int) -> HttpResponse:
     """The form of one variant; a POST saves it."""
-    editing = selectors.editing_of(selectors.get_row(pk))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user))
     held = services.get_variant(editing.row, variant)
     if request.method != "POST":
         return _page(request, editing, held, _form(request, editing, held))
@@ -91,7 +91,7 @@ def variant_edit(request: Request, pk: int, variant: int) -> HttpResponse:
 def variant_preview(request: Request, pk: int, variant: int) -> HttpResponse:
     """What the form would give; nothing is stored."""
     check_rate(request)
-    editing = selectors.editing_of(selectors.get_row(pk))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user))
     held = services.get_variant(editing.row, variant)
     form = _form(request, editing, held, request.POST)
     if not wants_fragment(request):
@@ -107,10 +107,10 @@ def variant_preview(request: Request, pk: int, variant: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def variant_rename(request: Request, pk: int, variant: int) -> HttpResponse:
     """Another name, and with it another id for clients."""
-    editing = selectors.editing_of(selectors.get_row(pk))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user, Level.EDIT))
     held = services.get_variant(editing.row, variant)
     name = request.POST.get("name", "").strip()
     try:
@@ -123,10 +123,10 @@ def variant_rename(request: Request, pk: int, variant: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def variant_delete(request: Request, pk: int, variant: int) -> HttpResponse:
     """Asks first: GET is the question, POST the answer."""
-    row = selectors.get_row(pk)
+    row = selectors.get_row(pk, request.user, Level.EDIT)
     held = services.get_variant(row, variant)
     if request.method == "POST":
         version = posted_version(request.POST)

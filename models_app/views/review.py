@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from gpus_app.models import Host
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app import selectors, services
 from models_app.models import Revision
 from models_app.pages.causes_text import untouched_models
@@ -40,10 +40,10 @@ def config_review(request: Request, slug: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def config_write(request: Request, slug: str, number: int) -> HttpResponse:
     """GET is the review of one text, POST has it written. A file that is not ours is kept unless somebody says so."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.OPERATE)
     revision = selectors.get_revision(host, number)
     if request.method != "POST":
         return _review(request, host, revision)
@@ -65,10 +65,10 @@ def config_write(request: Request, slug: str, number: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def config_submit(request: Request, slug: str, number: int) -> HttpResponse:
     """Ask a second person."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.OPERATE)
     revision = selectors.get_revision(host, number)
     try:
         submit(
@@ -84,10 +84,10 @@ def config_submit(request: Request, slug: str, number: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def config_refuse(request: Request, slug: str, number: int) -> HttpResponse:
     """Send a submitted text back."""
-    revision = selectors.get_revision(get_host(slug), number)
+    revision = selectors.get_revision(host_for(request.user, slug, Level.OPERATE), number)
     send_back(revision=revision, reason=request.POST.get("reason", ""), actor=actor_of(request))
     return go_to(request, reverse("models:config-review", args=[slug]))
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from gpus_app.models import Host
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app import selectors
 from models_app.pages.config_page import config_view
 from models_app.pages.review_page import mass_text
@@ -40,7 +40,7 @@ def parsed_count(text: str) -> int:
 @needs(Level.VIEW)
 def config_history(request: Request, slug: str) -> HttpResponse:
     """All texts, the newest first. With `a` and `b` in the address: to the comparison of these two."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     remember_host(request, host)
     chosen = [request.GET.get(name, "") for name in ("a", "b")]
     if all(text.isascii() and text.isdigit() and len(text) < 9 for text in chosen):
@@ -72,7 +72,7 @@ def _history_page(request: Request, host: Host, problems: Mapping[str, str] | No
 @needs(Level.VIEW)
 def config_diff(request: Request, slug: str, number: int, other: int) -> HttpResponse:
     """From one revision to another."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     before, after = (selectors.get_revision(host, item) for item in (number, other))
     comparison = compare_revisions(before, after)
     context = {
@@ -88,10 +88,10 @@ def config_diff(request: Request, slug: str, number: int, other: int) -> HttpRes
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def config_rollback(request: Request, slug: str, number: int) -> HttpResponse:
     """GET shows what would change, POST brings the old text back."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.OPERATE)
     revision = selectors.get_revision(host, number)
     problem, status = "", 200
     if request.method == "POST":
@@ -127,10 +127,10 @@ def config_rollback(request: Request, slug: str, number: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def config_unpin(request: Request, slug: str) -> HttpResponse:
     """The host takes newer texts again."""
-    lift_pin(host=get_host(slug), actor=actor_of(request))
+    lift_pin(host=host_for(request.user, slug, Level.OPERATE), actor=actor_of(request))
     return go_to(request, reverse("models:config-review", args=[slug]))
 
 
@@ -139,7 +139,7 @@ def config_unpin(request: Request, slug: str) -> HttpResponse:
 def config_policy(request: Request, slug: str) -> HttpResponse:
     """When texts are written."""
     save_policy(
-        host=get_host(slug),
+        host=host_for(request.user, slug),
         policy=request.POST.get("policy", ""),
         seen=request.POST.get("was"),
         actor=actor_of(request),
@@ -151,7 +151,7 @@ def config_policy(request: Request, slug: str) -> HttpResponse:
 @needs(Level.MANAGE)
 def config_keeping(request: Request, slug: str) -> HttpResponse:
     """How many texts and backups are kept."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     numbers = [parsed_count(request.POST.get(name, "")) for name in ("revisions", "backups")]
     try:
         save_keeping(host=host, revisions=numbers[0], backups=numbers[1], actor=actor_of(request))
@@ -161,10 +161,10 @@ def config_keeping(request: Request, slug: str) -> HttpResponse:
 
 
 @require_POST
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def config_settings(request: Request, slug: str, number: int) -> HttpResponse:
     """Settings and pins as they were when a text was planned."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.EDIT)
     found = adopt_settings(revision=selectors.get_revision(host, number), actor=actor_of(request))
     messages.success(request, adopted_text(found, number))
     if found.left:

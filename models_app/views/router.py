@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from gpus_app.models import Host
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app.models import Router, StoredPlan
 from models_app.pages.router_page import router_view
 from models_app.pages.shell import remember_host, shell_of
@@ -35,7 +35,7 @@ def router_home(request: Request) -> HttpResponse:
 @needs(Level.VIEW)
 def router_show(request: Request, slug: str) -> HttpResponse:
     """What the router said last; POST sets where it listens."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     remember_host(request, host)
     if request.method == "POST":
         require(request.user, Level.MANAGE)
@@ -83,10 +83,10 @@ def _save(request: Request, host: Host, router: Router, form: RouterForm) -> int
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def router_action(request: Request, slug: str) -> HttpResponse:
     """Load or unload the model that the form names."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.OPERATE)
     model, action = request.POST.get("model", ""), request.POST.get("action", "")
     started = routers.start_action(host=host, action=action, model=model, actor=actor_of(request))
     if not started.created:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from gpus_app.models import Host
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app import convert
 from models_app.core.fields.rules import IDENTITY_FIELDS, rule_fields
 from models_app.core.launch.backends import engine_of
@@ -47,7 +47,7 @@ TRIES = ("impact", "reset", "reset-group", "pick")
 @needs(Level.VIEW)
 def rule_list(request: Request, slug: str) -> HttpResponse:
     """All rules in their order; a POST adds one at the end. `?match=` proposes a pattern."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     if request.method != "POST":
         return _list_page(request, host, {"match": request.GET.get("match", "")[:1024]})
     require(request.user, Level.EDIT)
@@ -64,7 +64,7 @@ def rule_list(request: Request, slug: str) -> HttpResponse:
 @needs(Level.VIEW)
 def rule_edit(request: Request, slug: str, pk: int) -> HttpResponse:
     """The form of one rule. `intent=impact` shows what saving would do, otherwise a POST saves."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     rule = rule_services.get_rule(host, pk)
     editing = RuleForm(request, host, rule)
     if request.method != "POST":
@@ -95,10 +95,10 @@ def rule_edit(request: Request, slug: str, pk: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def rule_move(request: Request, slug: str, pk: int) -> HttpResponse:
     """One place up or down. `beside` is the rule that the page showed there."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.EDIT)
     beside = request.POST.get("beside", "")
     number = int(beside) if beside.isascii() and beside.isdigit() and len(beside) < 19 else 0
     up = request.GET.get("to") != "down"
@@ -110,10 +110,10 @@ def rule_move(request: Request, slug: str, pk: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def rule_delete(request: Request, slug: str, pk: int) -> HttpResponse:
     """Asks first: GET says what would change, POST deletes."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.EDIT)
     rule = rule_services.get_rule(host, pk)
     if request.method == "POST":
         rule_services.delete_rule(rule=rule, version=posted_version(request.POST), actor=actor_of(request))

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from gpus_app.models import Host
-from gpus_app.selectors import get_host
+from gpus_app.selectors import host_for
 from models_app.core.classes.qwentts import CUSTOM_VOICE, SPEAKERS
 from models_app.pages.shell import remember_host, shell_of
 from models_app.pages.voices_page import audition_views, sent_text, server_views, voice_views
@@ -36,7 +36,7 @@ def voices_home(request: Request) -> HttpResponse:
 @needs(Level.VIEW)
 def voice_list(request: Request, slug: str) -> HttpResponse:
     """Servers with what they list, and the voices kept for them."""
-    host = next((host for host in shell_of(request).hosts if host.slug == slug), None) or get_host(slug)
+    host = next((host for host in shell_of(request).hosts if host.slug == slug), None) or host_for(request.user, slug)
     remember_host(request, host)
     models, voices = selectors.speech_models(host), list(selectors.voices_of(host))
     jobs = selectors.jobs_at(host, AT_WORK)
@@ -54,10 +54,10 @@ def voice_list(request: Request, slug: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def voice_new(request: Request, slug: str) -> HttpResponse:
     """The form of a new voice; a POST keeps it and sends it to the servers that run."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.EDIT)
     remember_host(request, host)
     form = VoiceForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
@@ -74,10 +74,10 @@ def voice_new(request: Request, slug: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def voice_delete(request: Request, slug: str, pk: int) -> HttpResponse:
     """Asks first."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.EDIT)
     voice = selectors.get_voice(host, pk)
     if request.method == "POST":
         services.delete_voice(voice=voice, actor=actor_of(request))
@@ -87,10 +87,10 @@ def voice_delete(request: Request, slug: str, pk: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def voice_send(request: Request, slug: str, pk: int) -> HttpResponse:
     """Register a kept voice with the server that the form names."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.OPERATE)
     voice = selectors.get_voice(host, pk)
     model = selectors.get_speech_model(_number(request.POST.get("model", "")), host)
     services.send_voice(voice=voice, model=model, actor=actor_of(request))
@@ -98,19 +98,19 @@ def voice_send(request: Request, slug: str, pk: int) -> HttpResponse:
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def server_ask(request: Request, slug: str, model: int) -> HttpResponse:
     """Have a server list its voices."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.OPERATE)
     services.ask_voices(model=selectors.get_speech_model(model, host), actor=actor_of(request))
     return _home(request, host)
 
 
 @require_POST
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def server_drop(request: Request, slug: str, model: int) -> HttpResponse:
     """Have a server drop a voice that is not kept here."""
-    host = get_host(slug)
+    host = host_for(request.user, slug, Level.EDIT)
     name = request.POST.get("name", "")
     services.drop_voice(model=selectors.get_speech_model(model, host), name=name, actor=actor_of(request))
     return _home(request, host)
@@ -120,7 +120,7 @@ def server_drop(request: Request, slug: str, model: int) -> HttpResponse:
 @needs(Level.MANAGE)
 def server_address(request: Request, slug: str, model: int) -> HttpResponse:
     """Where the server of a model listens that the router does not run."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     found = selectors.get_speech_model(model, host)
     form = AddressForm(request.POST if request.method == "POST" else None, url=found.server.url)
     if request.method == "POST" and form.is_valid():
@@ -139,7 +139,7 @@ def server_address(request: Request, slug: str, model: int) -> HttpResponse:
 @needs(Level.VIEW)
 def audition(request: Request, slug: str, model: int) -> HttpResponse:
     """What was tried with a model; a POST has it speak."""
-    host = get_host(slug)
+    host = host_for(request.user, slug)
     remember_host(request, host)
     found = selectors.get_speech_model(model, host)
     form = AuditionForm(
@@ -176,7 +176,7 @@ def audition(request: Request, slug: str, model: int) -> HttpResponse:
 @needs(Level.VIEW)
 def audition_audio(request: Request, slug: str, pk: int) -> HttpResponse:
     """The sound, whole or in the part that a player asks for."""
-    found = selectors.get_audition(get_host(slug), pk)
+    found = selectors.get_audition(host_for(request.user, slug), pk)
     if not found.audio:
         raise NotFound("There is no sound of this audition.")
     response = part_of(request, bytes(found.audio), "audio/wav")

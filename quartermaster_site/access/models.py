@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.db import models
+from django.db.models import Q
+
+from quartermaster_site.access.rules import EVERY, MOST_PATTERN, Level, Subject
 
 
 class Role(models.TextChoices):
@@ -31,6 +35,64 @@ class Account(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} ({self.get_role_display()})"
+
+
+class Policy(models.Model):
+    """What a user, a group, a role or everyone may do with a host, or with some models on one or all hosts.
+
+    It replaces what the role gives, up or down; `rules.py` says which of several counts.
+    """
+
+    LEVELS: ClassVar = [(int(level), level.name.lower()) for level in Level if level < Level.MANAGE]
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.CASCADE, related_name="policies"
+    )
+    group = models.ForeignKey(Group, null=True, blank=True, on_delete=models.CASCADE, related_name="policies")
+    role = models.CharField(max_length=16, blank=True, choices=Role.choices)
+    host = models.ForeignKey("gpus_app.Host", null=True, blank=True, on_delete=models.CASCADE, related_name="policies")
+    """None: every host."""
+    model = models.CharField(max_length=MOST_PATTERN, default=EVERY)
+    """A pattern of ids, or with a slash of paths."""
+    level = models.PositiveSmallIntegerField(choices=LEVELS, default=int(Level.VIEW))
+    note = models.CharField(max_length=200, blank=True)
+    version = models.PositiveIntegerField(default=1)
+    changed_at = models.DateTimeField(auto_now=True)
+    changed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    class Meta:
+        verbose_name_plural = "policies"
+        ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(user=None, group=None) | Q(user=None, role="") | Q(group=None, role=""),
+                name="one_subject_per_policy",
+            ),
+            models.CheckConstraint(condition=Q(level__lt=int(Level.MANAGE)), name="no_policy_gives_manage"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.model} on {self.host or 'every host'} → {self.get_level_display()}"
+
+    @property
+    def kind(self) -> Subject:
+        if self.user_id is not None:
+            return Subject.USER
+        if self.group_id is not None:
+            return Subject.GROUP
+        return Subject.ROLE if self.role else Subject.EVERYONE
+
+    @property
+    def who(self) -> str:
+        """The name of the subject; empty for everyone."""
+        return str(self.user or self.group or self.role)
+
+    @property
+    def subject(self) -> str:
+        """The subject in words."""
+        return "everyone" if self.kind is Subject.EVERYONE else f"{self.kind.name.lower()} {self.who}"
 
 
 class ApiToken(models.Model):

@@ -1,38 +1,25 @@
-"""Levels, what a role may do by default, and the decorator that views carry."""
+"""Who may do what: what a role gives, what policies make of it on an object, and the decorator that views carry."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, Protocol
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.http.response import HttpResponseBase
 
-from quartermaster_site.access.models import Account, Role
-from quartermaster_site.errors import NotAllowed
+from quartermaster_site.access.grants import ROLE_LEVELS as ROLE_LEVELS
+from quartermaster_site.access.grants import grants_of, role_level
+from quartermaster_site.access.models import Account
+from quartermaster_site.access.rules import Level as Level
+from quartermaster_site.access.rules import Scope
+from quartermaster_site.errors import NotAllowed, NotFound
 
 P = ParamSpec("P")
+Person = AbstractBaseUser | AnonymousUser
 
-
-class Level(IntEnum):
-    """How far a person may go with an object."""
-
-    NONE = 0
-    VIEW = 1
-    OPERATE = 2
-    EDIT = 3
-    MANAGE = 4
-
-
-ROLE_LEVELS = {
-    Role.VIEWER: Level.VIEW,
-    Role.OPERATOR: Level.OPERATE,
-    Role.EDITOR: Level.EDIT,
-    Role.ADMIN: Level.MANAGE,
-}
 
 _NEEDED = {
     Level.VIEW: "a sign-in",
@@ -42,41 +29,54 @@ _NEEDED = {
 }
 
 
-def level_of(user: AbstractBaseUser | AnonymousUser) -> Level:
-    """The level that a person's role gives. The account is read once per request."""
-    if not user.is_authenticated or not user.is_active:
-        return Level.NONE
-    try:
-        account: Account = user.account  # type: ignore[attr-defined]
-    except Account.DoesNotExist:
-        return Level.VIEW
-    return ROLE_LEVELS[Role(account.role)]
+class Scoped(Protocol):
+    """Something that policies speak about: a host, a model."""
+
+    def policy_scope(self) -> Scope: ...
 
 
-def may(user: AbstractBaseUser | AnonymousUser, level: Level) -> bool:
-    return level_of(user) >= level
+def level_of(user: Person, on: Scoped | None = None) -> Level:
+    """The level of a person's role, or with `on` what policies and role give them there."""
+    return grants_of(user).on(on.policy_scope()) if on is not None else role_level(user)
 
 
-def may_write_arguments(user: AbstractBaseUser | AnonymousUser) -> bool:
+def may(user: Person, level: Level, on: Scoped | None = None) -> bool:
+    return level_of(user, on) >= level
+
+
+def may_write_arguments(user: Person, on: Scoped | None = None) -> bool:
     """Custom launch arguments: admins, and editors to whom it was granted."""
-    if not may(user, Level.EDIT):
+    if not may(user, Level.EDIT, on):
         return False
     account: Account | None = getattr(user, "account", None)
     return may(user, Level.MANAGE) or bool(account and account.custom_args)
 
 
-def require_arguments(user: AbstractBaseUser | AnonymousUser) -> None:
+def require_arguments(user: Person, on: Scoped | None = None) -> None:
     """Raise NotAllowed for those who may not write custom launch arguments."""
-    if not may_write_arguments(user):
+    if not may_write_arguments(user, on):
         raise NotAllowed(
             "Custom launch arguments need the role admin, or a grant to an editor. An administrator can give it to you."
         )
 
 
-def require(user: AbstractBaseUser | AnonymousUser, level: Level) -> None:
-    """Raise NotAllowed with a sentence that says which role is missing and who can give it."""
-    if not may(user, level):
-        raise NotAllowed(f"This needs {_NEEDED[level]}. An administrator can give it to you under Users.")
+def require(user: Person, level: Level, on: Scoped | None = None) -> None:
+    """Raise NotAllowed with a sentence that says what is missing and who can give it.
+
+    What is hidden from a person does not exist for them: NotFound.
+    """
+    verdict = grants_of(user).verdict(on.policy_scope()) if on is not None else None
+    held = verdict.level if verdict else role_level(user)
+    if held >= level:
+        return
+    if verdict and held < Level.VIEW <= role_level(user):
+        raise NotFound("There is no such page, or no such object any more.")
+    if verdict and verdict.winner:
+        raise NotAllowed(
+            f"A policy lets you {held.name.lower()} here; this needs {level.name.lower()}."
+            " An administrator can change that under Policies."
+        )
+    raise NotAllowed(f"This needs {_NEEDED[level]}. An administrator can give it to you under Users.")
 
 
 def needs(

@@ -109,12 +109,12 @@ def _fail(job: Job, kind: str, error: str, advice: str = "") -> None:
 
 def may_cancel(user: Any, job: Job) -> bool:
     """Admins any job; operators and editors their own."""
-    return may(user, Level.MANAGE) or (may(user, Level.OPERATE) and job.started_by_id == user.pk)
+    return may(user, Level.MANAGE) or (may(user, Level.OPERATE, job.host) and job.started_by_id == user.pk)
 
 
 def cancel_job(*, job: Job, actor: Actor) -> Job:
     """Ask a job to stop. One that has not begun ends at once; a running one between two files."""
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, job.host)
     if not may_cancel(actor.user, job):
         raise NotAllowed("You can cancel jobs that you started. An administrator can cancel any.")
     with transaction.atomic():
@@ -151,7 +151,7 @@ def _send_mark(job: Job) -> None:
 
 def retry_job(*, job: Job, actor: Actor) -> Started:
     """Start finished work again with the same inputs."""
-    require(actor.user, Level.OPERATE)
+    require(actor.user, Level.OPERATE, job.host)
     if not job.is_finished:
         raise Refused("This job is not over yet: cancel it first.")
     if not kinds.BY_SLUG[job.kind].repeatable:
