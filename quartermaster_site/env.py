@@ -11,6 +11,7 @@ import secrets
 from pathlib import Path
 
 from gpus_app.core.errors import QuartermasterError
+from quartermaster_site.access.networks import Network, parse_network
 
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 ROLES = ("web", "control", "host", "all")
@@ -132,6 +133,17 @@ def trusted_origins() -> tuple[str, ...]:
     return origins
 
 
+def trusted_proxies() -> tuple[Network, ...]:
+    """Addresses and networks of proxies whose X-Forwarded-For is believed; nobody's when unset."""
+    found = []
+    for word in words("QM_TRUSTED_PROXIES"):
+        try:
+            found.append(parse_network(word))
+        except ValueError as error:
+            raise ConfigurationError(f"QM_TRUSTED_PROXIES: {word!r} is no address or network. {error}") from error
+    return tuple(found)
+
+
 def redis_url() -> str:
     """A Redis or Valkey for queue, cache and sign-in limits; "" for files in the data folder."""
     url = text("QM_REDIS_URL")
@@ -207,6 +219,7 @@ READERS = (
     https,
     allowed_hosts,
     trusted_origins,
+    trusted_proxies,
     redis_url,
     database_url,
     role,
@@ -223,6 +236,7 @@ VARIABLES = frozenset(
         *("QM_REDIS_URL", "QM_DATABASE_URL", "QM_ROLE", "QM_HOST_SLUG", "QM_BROWSE_ROOTS", "QM_LOG_LEVEL"),
         "QM_BACKEND_ROOTS",
         "QM_SEALING_KEY",
+        "QM_TRUSTED_PROXIES",
         *("QM_VENV", "QM_PYTHON"),
     }
 )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractUser
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
@@ -14,6 +15,8 @@ from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
+
+from quartermaster_site.access.networks import Address, client_of
 
 _RANGE = re.compile(r"bytes=([0-9]{0,15})-([0-9]{0,15})")
 STOP_POLLING = 286
@@ -86,6 +89,12 @@ def local_path(request: HttpRequest, candidate: str, default: str = "/") -> str:
     return parts.path + (f"?{parts.query}" if parts.query else "")
 
 
+def client_of_request(request: HttpRequest) -> Address | None:
+    """Who sent a request, as far as it can be told: the rule for the network list, for limits and for the audit log."""
+    forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
+    return client_of(request.META.get("REMOTE_ADDR", ""), forwarded, settings.TRUSTED_PROXIES)
+
+
 def client_address(request: HttpRequest) -> str:
-    """The socket peer, with IPv4-mapped IPv6 written as IPv4."""
-    return str(request.META.get("REMOTE_ADDR", "")).removeprefix("::ffff:").partition("%")[0]
+    """The same as text, empty where it is not known."""
+    return str(client_of_request(request) or "")

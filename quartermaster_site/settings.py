@@ -19,6 +19,7 @@ DEBUG = env.debug()
 SECRET_KEY = "host workers sign nothing" if env.role() == "host" else env.secret_key()
 ALLOWED_HOSTS = list(env.allowed_hosts())
 CSRF_TRUSTED_ORIGINS = list(env.trusted_origins())
+TRUSTED_PROXIES = env.trusted_proxies()
 ROOT_URLCONF = "quartermaster_site.urls"
 WSGI_APPLICATION = "quartermaster_site.wsgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
