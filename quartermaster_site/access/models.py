@@ -128,6 +128,22 @@ class Installation(models.Model):
         return "installation"
 
 
+class NetworkList(models.Model):
+    """One row: from which addresses the dashboard may be used (`networks.py`). Read whole, replaced whole."""
+
+    rules: models.JSONField[Any, Any] = models.JSONField(default=list)
+    """[{"network", "admins_only", "note"}] in the order of the page."""
+    version = models.PositiveIntegerField(default=0)
+    changed_at = models.DateTimeField(null=True, blank=True)
+    changed_by = models.CharField(max_length=150, blank=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(pk=1), name="network_list_has_one_row")]
+
+    def __str__(self) -> str:
+        return "network list"
+
+
 class AuditEntry(models.Model):
     """Append-only: who did what to which object, with the fields that changed."""
 
