@@ -86,7 +86,9 @@ def local_path(request: HttpRequest, candidate: str, default: str = "/") -> str:
     if not candidate or not safe:
         return default
     parts = urlsplit(candidate)
-    return parts.path + (f"?{parts.query}" if parts.query else "")
+    path = parts.path + (f"?{parts.query}" if parts.query else "")
+    # Without its host, http://this.site//elsewhere/ would lead elsewhere.
+    return path if path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None) else default
 
 
 def client_of_request(request: HttpRequest) -> Address | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
-from allauth.core import ratelimit
+from allauth.core import context, ratelimit
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.http import HttpRequest
 
-from quartermaster_site.http import client_address
+from quartermaster_site.http import client_address, local_path
 
 _NO_ADDRESS = "0.0.0.0"  # noqa: S104 - a value that is stored, no address that is listened on
 
@@ -21,6 +21,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def get_client_ip(self, request: HttpRequest) -> str:
         """The peer of the socket; a Unix socket has none."""
         return client_address(request) or _NO_ADDRESS
+
+    def is_safe_url(self, url: str) -> bool:
+        """Sign-in and sign-out lead to paths of this site alone, not to all names that it answers under."""
+        return bool(local_path(context.request, url, default=""))
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
         """Failures are counted by name alone: allauth's own key holds the host name, which a client can vary."""
