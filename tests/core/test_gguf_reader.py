@@ -10,9 +10,10 @@ from gguf import GGMLQuantizationType, GGUFWriter
 from gguf.constants import GGML_QUANT_SIZES
 
 from models_app.core.catalog import Header
-from models_app.core.readers import read_header, read_shard_set, shard_siblings
+from models_app.core.readers import read_header, read_shard_set
 from models_app.core.readers.gguf import read_gguf
 from models_app.core.readers.quant_label import quant_label
+from models_app.core.readers.shard_names import shard_siblings
 from models_app.core.readers.tensor_types import BY_ID, TENSOR_TYPES, tensor_bytes
 from tests.gguf_bytes import gguf, header_bytes, pair, tensor
 

@@ -14,7 +14,8 @@ from safetensors.numpy import save_file
 
 from models_app.core.errors import HeaderError, NotThisFormat, TruncatedHeader
 from models_app.core.readers import read_header
-from models_app.core.readers.safetensors import MAX_KEPT_SHAPES, header_length, iter_tensors, read_safetensors
+from models_app.core.readers.limits import MAX_KEPT_SHAPES
+from models_app.core.readers.safetensors import header_length, iter_tensors, read_safetensors
 
 
 def framed(header: bytes | dict, data: int = 0) -> bytes:

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from gpus_app.core.probes import amd, intel, memory, nvidia
+from gpus_app.core.probes import amd, apple, intel, memory, nvidia
 from gpus_app.core.readings import DeviceReading, MachineReading, ProbeResult
 
-PROBES: tuple[Callable[[], ProbeResult], ...] = (nvidia.read, amd.read, intel.read)
+PROBES: tuple[Callable[[], ProbeResult], ...] = (nvidia.read, amd.read, intel.read, apple.read)
 
 
 def read_machine(probes: Iterable[Callable[[], ProbeResult]] = PROBES) -> MachineReading:
-    """All that answer are merged; what a probe says about an absence is kept as a note.
+    """All that answer are merged, with the memory; what a probe says about an absence is kept as a note."""
+    devices, notes = read_devices(probes)
+    return MachineReading(devices, memory.read(), notes)
+
+
+def read_devices(
+    probes: Iterable[Callable[[], ProbeResult]] = PROBES,
+) -> tuple[tuple[DeviceReading, ...], tuple[str, ...]]:
+    """The devices of all vendors, and notes about absences.
 
     Indices of several vendors would collide, so with more than one vendor they count on over all devices.
     """
@@ -21,11 +29,7 @@ def read_machine(probes: Iterable[Callable[[], ProbeResult]] = PROBES) -> Machin
     devices: list[DeviceReading] = [device for result in answering for device in result.devices]
     if len(answering) > 1:
         devices = [replace(device, index=position) for position, device in enumerate(devices)]
-    return MachineReading(
-        devices=tuple(devices),
-        memory=memory.read(),
-        notes=tuple(f"{result.vendor}: {result.note}" for result in results if result.note),
-    )
+    return tuple(devices), tuple(f"{result.vendor}: {result.note}" for result in results if result.note)
 
 
 def _ask(probe: Callable[[], ProbeResult]) -> ProbeResult:

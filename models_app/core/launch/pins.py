@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from models_app.core.catalog import Header
 from models_app.core.errors import LaunchError
@@ -13,7 +13,9 @@ from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.tokens import POSIX, split_command
 from models_app.core.planning.batch import LONG_WINDOW_TOKENS, slot_count
 from models_app.core.planning.drafters import spec_chain
-from models_app.core.settings import Override, Variant
+
+if TYPE_CHECKING:
+    from models_app.core.settings import Override, Variant
 
 AUTO_LAYERS = -1
 """`-ngl -1`: the server decides, so nothing is pinned."""

@@ -16,7 +16,6 @@ from models_app.core.planning.geometry import Geometry, geometry
 from models_app.core.planning.graph_sizes import graph_sizes
 from models_app.core.planning.launched import SERVER_OUTPUTS, Launched, Stage
 from models_app.core.planning.model_facts import ModelTable
-from models_app.core.planning.replay.replayed import replayed_compute
 from models_app.core.planning.weight_placement import Split, split_units
 
 HOST = "host"
@@ -36,7 +35,7 @@ def project(table: ModelTable, launch: Launch, *, cuda: bool = False, replays: b
     run, stages = laid_out(table, launch, cuda=cuda)
     if replays is None:
         replays = launch.outputs != SERVER_OUTPUTS
-    replayed = replayed_compute(run, stages) if replays and not cuda else None
+    replayed = _replayed(run, stages) if replays and not cuda else None
     *compute, on_host = replayed or (*(device_compute(run, stage) for stage in stages), host_compute(run))
     if cuda:
         compute, on_host = streamed_compute(run, stages, compute, on_host)
@@ -52,6 +51,12 @@ def project(table: ModelTable, launch: Launch, *, cuda: bool = False, replays: b
     host_context = table.trunk if not launch.kv_offload else run.host_blocks
     host = MemoryUse(HOST, _host_weights(run), _context(run, 0, host_context), on_host)
     return Projection(table.engine, devices, host, table.warnings)
+
+
+def _replayed(run: Launched, stages: list[Stage]) -> list[int] | None:
+    from models_app.core.planning.replay.replayed import replayed_compute  # a large part that plans do without
+
+    return replayed_compute(run, stages)
 
 
 def laid_out(table: ModelTable, launch: Launch, *, cuda: bool = False) -> tuple[Launched, list[Stage]]:

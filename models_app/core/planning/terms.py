@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from models_app.core.catalog import MemoryTerm, MemoryUse, TermPart
 from models_app.core.planning.projection import laid_out
 from models_app.core.planning.question import Answer
+from models_app.core.planning.room import CONVERTING
 from models_app.core.planning.side_memory import (
     DRAFT_FILE_EXTRA_BYTES,
     BakedHead,
@@ -17,9 +18,6 @@ from models_app.core.planning.table import ModelTable
 from models_app.core.planning.term_parts import compute_parts, context_parts, weight_parts
 from models_app.core.planning.wishes import Excess, Wishes
 from models_app.core.units import GIB, MIB
-
-CONVERTING = ("cuda", "rocm")
-"""Runtimes whose devices convert quantised caches and copy host weights in (compute-buffer.md 6)."""
 
 
 def memory_terms(

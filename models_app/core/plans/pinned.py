@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from models_app.core.catalog import Header
 from models_app.core.launch.ownership import custom_text
 from models_app.core.launch.pins import AUTO_LAYERS, Pins, pin_override, read_pins, slot_window
+from models_app.core.launch.text_knobs import TextKnobs, read_text_knobs
 from models_app.core.launch.tokens import POSIX
 from models_app.core.planning.batch import slot_count
 from models_app.core.planning.kv_types import KvPair, valid_kv_pair
 from models_app.core.planning.launch_check import CACHE_TYPES
 from models_app.core.planning.question import stepped
 from models_app.core.planning.rope import rope_ceiling
-from models_app.core.plans.text_knobs import TextKnobs, read_text_knobs
 from models_app.core.settings import Override
 from models_app.core.state.overrides import is_none
 

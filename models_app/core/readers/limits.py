@@ -20,6 +20,8 @@ MAX_DIMENSIONS = 8
 MAX_INTEGER = (1 << 63) - 1
 MAX_ALIGNMENT = 1 << 30
 DEFAULT_ALIGNMENT = 32
+MAX_KEPT_SHAPES = 1 << 14
+"""Shapes that a record carries: a whole image checkpoint has 2,600 tensors, the component pool asks for a dozen."""
 MAX_SAFETENSORS_HEADER_BYTES = 1 << 26
 MAX_REMOTE_HEADER_BYTES = 1 << 26
 MAX_CONFIG_JSON_BYTES = 16 << 20

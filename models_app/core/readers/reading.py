@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import FileIO
@@ -11,13 +10,13 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from models_app.core.catalog import Header
 from models_app.core.errors import NotThisFormat
-from models_app.core.readers import gguf, hugging_face, limits, safetensors
+from models_app.core.readers import gguf, hugging_face, safetensors
 from models_app.core.readers._source import open_regular
+from models_app.core.readers.shard_names import shard_siblings
 
 if TYPE_CHECKING:
     from models_app.core.readers.cache import HeaderCache
 
-_SHARD = re.compile(r"(.*)-([0-9]{5})-of-([0-9]{5})(\.gguf)", re.ASCII | re.IGNORECASE | re.DOTALL)
 _SNIFFED_BYTES = 9
 
 
@@ -66,20 +65,6 @@ def read_shard_set(paths: Sequence[str], *, cache: HeaderCache | None = None) ->
     Raises HeaderError, with the path of the shard that cannot be read.
     """
     return _through(cache, tuple(paths), lambda: _read_set(paths))
-
-
-def shard_siblings(path: str) -> tuple[str, ...]:
-    """The shards on disk of the set that `path` belongs to, itself among them, in order; () when it is no shard."""
-    folder, name = os.path.split(path)
-    match = _SHARD.fullmatch(name)
-    if match is None or not 1 < int(match[3]) <= limits.MAX_SHARDS:
-        return ()
-    own, count = int(match[2]), int(match[3])
-    numbered = {
-        number: os.path.join(folder, f"{match[1]}-{number:05d}-of-{count:05d}{match[4]}")
-        for number in range(1, count + 1)
-    }
-    return tuple(candidate for number, candidate in numbered.items() if number == own or os.path.exists(candidate))
 
 
 def _through(cache: HeaderCache | None, paths: tuple[str, ...], read: Callable[[], Header]) -> Header:

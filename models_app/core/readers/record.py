@@ -14,7 +14,6 @@ from models_app.core.catalog import Header, LayerWeights, WeightTable
 from models_app.core.errors import RecordError
 from models_app.core.readers import _validate as check
 from models_app.core.readers import limits
-from models_app.core.readers.safetensors import MAX_KEPT_SHAPES
 from models_app.core.readers.weights import MAX_BLOCKS, MAX_GLOBALS
 
 _FORMATS = ("gguf", "safetensors", "hf", "ggml")
@@ -146,7 +145,7 @@ def _scalar(value: object, name: str) -> object:
 
 
 def _shapes(value: object, name: str) -> Mapping[str, tuple[int, ...]]:
-    source = check.mapping(value, name, MAX_KEPT_SHAPES)
+    source = check.mapping(value, name, limits.MAX_KEPT_SHAPES)
     return MappingProxyType(
         {check.text(key, name): _counts(shape, name, _MAX_DIMENSIONS) for key, shape in source.items()}
     )

@@ -25,8 +25,6 @@ _LFS_START = b"version "
 _METADATA = "__metadata__"
 _MAX_RECORD_CHARACTERS = 1 << 14
 _MAX_DIMENSIONS = 64
-MAX_KEPT_SHAPES = 1 << 14
-"""Shapes that a record carries: a whole image checkpoint has 2,600 tensors, the component pool asks for a dozen."""
 _RECORD = re.compile(
     r'\{\s*"dtype"\s*:\s*"(\w{1,32})"\s*,\s*"shape"\s*:\s*\[([\d,\s]{0,200})\]\s*,'
     r'\s*"data_offsets"\s*:\s*\[\s*\d{1,19}\s*,\s*(\d{1,19})\s*\]\s*\}',
@@ -103,7 +101,7 @@ def read_safetensors(stream: BinaryIO, file_size_bytes: int, path: str = "") -> 
     elements = data_end = 0
     for record in iter_tensors(stream, header_bytes):
         count = math.prod(record.shape)
-        if len(shapes) < MAX_KEPT_SHAPES and len(record.name) <= limits.MAX_EXTRA_KEY_BYTES:
+        if len(shapes) < limits.MAX_KEPT_SHAPES and len(record.name) <= limits.MAX_EXTRA_KEY_BYTES:
             shapes[record.name] = record.shape[::-1]
         dtype_bytes[record.dtype] = dtype_bytes.get(record.dtype, 0) + count * _DTYPE_BITS.get(record.dtype, 0) // 8
         elements += count
