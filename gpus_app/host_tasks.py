@@ -6,13 +6,13 @@ import os
 import platform
 from typing import Any
 
-from gpus_app import heartbeat
+from gpus_app import heartbeat, sampling
 from gpus_app.core.probes.machine import read_machine
-from gpus_app.core.readings import DeviceReading
+from gpus_app.sampling import device_json
 from quartermaster_site.jobs.host_tasks import host_task
 from quartermaster_site.jobs.reporting import Reporter
 
-__all__ = ["heartbeat", "probe_devices"]
+__all__ = ["heartbeat", "probe_devices", "sampling"]
 
 FAMILIES = {"Windows": "windows", "Darwin": "darwin"}
 
@@ -30,20 +30,7 @@ def probe_devices(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
         "cpu_count": os.cpu_count() or 0,
         "ram_total_bytes": memory.total_bytes if memory else 0,
         "ram_available_bytes": memory.available_bytes if memory else 0,
-        "devices": [_device(reading) for reading in machine.devices],
+        "devices": [device_json(reading) for reading in machine.devices],
         "notes": list(machine.notes),
-    }
-
-
-def _device(reading: DeviceReading) -> dict[str, Any]:
-    return {
-        "index": reading.index,
-        "name": reading.name,
-        "vendor": reading.vendor,
-        "uuid": reading.uuid,
-        "total_bytes": reading.total_bytes,
-        "used_bytes": reading.used_bytes,
-        "shared_total_bytes": reading.shared_total_bytes,
-        "shared_used_bytes": reading.shared_used_bytes,
-        "integrated": reading.integrated,
+        "failed": list(machine.failed),
     }

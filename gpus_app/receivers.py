@@ -22,7 +22,7 @@ MAX_DEVICES = 64
 
 class DeviceReceiver(Receiver):
     def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
-        """Replace the host's devices; a probe that was stopped changes nothing."""
+        """Replace the host's devices; a probe that was stopped, or could not ask each of them, changes none."""
         if partial or job.host is None:
             return {}
         host = Host.objects.select_for_update().get(pk=job.host.pk)
@@ -31,12 +31,14 @@ class DeviceReceiver(Receiver):
         host.cpu_count = untrusted.integer(data.get("cpu_count", 0), "cpu_count", 0, 1 << 16)
         host.ram_total_bytes = untrusted.integer(data.get("ram_total_bytes", 0), "ram_total_bytes")
         host.ram_available_bytes = untrusted.integer(data.get("ram_available_bytes", 0), "ram_available_bytes")
-        readings = [_reading(item) for item in untrusted.items(data.get("devices", []), "devices", MAX_DEVICES)]
+        readings = [device_reading(item) for item in untrusted.items(data.get("devices", []), "devices", MAX_DEVICES)]
         notes = [untrusted.text(item, "note", 300) for item in untrusted.items(data.get("notes", []), "notes", 32)]
-        host.probe_note = "" if readings else "; ".join(notes)[:500]
+        failed = untrusted.items(data.get("failed", []), "failed", 16)
+        host.probe_note = "; ".join(notes)[:500] if failed or not readings else ""
         host.probed_at = timezone.now()
         host.save()
-        _store(host, readings)
+        if not failed:
+            _store(host, readings)
         eligible = refresh_eligibility(host)
         if host.jobs.filter(kind="plan_host").exists():
             # What is free now may be the budget; before the first planning there is nothing to renew.
@@ -44,7 +46,8 @@ class DeviceReceiver(Receiver):
         return {"devices": len(readings), "eligible": len(eligible), "notes": notes}
 
 
-def _reading(item: Any) -> DeviceReading:
+def device_reading(item: Any) -> DeviceReading:
+    """What a host says of one device. Raises ReportRefused."""
     facts = untrusted.mapping(item, "a device")
     integrated = facts.get("integrated")
     return DeviceReading(
@@ -69,7 +72,7 @@ def _store(host: Host, readings: list[DeviceReading]) -> None:
         free = max(reading.total_bytes - reading.used_bytes, 0)
         shared_free = max(reading.shared_total_bytes - reading.shared_used_bytes, 0)
         # Another card in the same slot starts with a mark of its own.
-        same = before if before and _is_same(before, reading) else None
+        same = before if before and is_same(before, reading) else None
         Device.objects.update_or_create(
             host=host,
             index=reading.index,
@@ -89,7 +92,8 @@ def _store(host: Host, readings: list[DeviceReading]) -> None:
         )
 
 
-def _is_same(device: Device, reading: DeviceReading) -> bool:
+def is_same(device: Device, reading: DeviceReading) -> bool:
+    """Whether the stored device is the one that was read, and not another in its place."""
     return (device.uuid, device.name, device.total_bytes, device.shared_total_bytes) == (
         reading.uuid,
         reading.name,

@@ -143,7 +143,8 @@ def machine_budget(
     """
     if not devices.devices:
         return budget_of([target_gib] if target_gib > 0 else [], ram_gib)
-    others = len(seen) > len(devices) and all(device.vendor == NVIDIA for device in seen)
+    whole = not any(device.partition for device in seen)  # an instance has no number that a launch could be given
+    others = whole and len(seen) > len(devices) and all(device.vendor == NVIDIA for device in seen)
     runtime = runtime_of(seen)
     return budget_for_set(devices, target_gib, ram_gib, runtime=runtime, backend_ids=backend_ids, others=others)
 

@@ -47,6 +47,8 @@ class GpuDevice:
     shared_total_bytes: int = 0
     shared_free_bytes: int = 0
     reserve_bytes: int = 0
+    partition: bool = False
+    """A MIG instance."""
 
     @property
     def capacity_bytes(self) -> int:
@@ -121,6 +123,7 @@ def fold(reading: DeviceReading, policy: DevicePolicy) -> GpuDevice:
         shared_total_bytes=reading.shared_total_bytes,
         shared_free_bytes=shared_free,
         reserve_bytes=reserve,
+        partition=reading.partition,
     )
 
 
@@ -141,11 +144,17 @@ def gpu_set(readings: Iterable[DeviceReading], policy: DevicePolicy | None = Non
     devices = [device for device in folded if _above_floor(device, policy)]
     if any(not device.integrated for device in devices) and not policy.pool_integrated:
         devices = [device for device in devices if not device.integrated]
-    found = GpuSet(tuple(devices))
+    found = GpuSet(tuple(_usable_together(devices)))
     main = found.plan_main
     if not policy.multi_gpu and main is not None:
         return GpuSet((found.devices[main],))
     return found
+
+
+def _usable_together(devices: list[GpuDevice]) -> list[GpuDevice]:
+    """A CUDA process sees whole cards, or where there are none the first MIG instance: never several instances."""
+    whole = [device for device in devices if not device.partition]
+    return whole or devices[:1]
 
 
 def exclusion(device: GpuDevice, policy: DevicePolicy) -> str:
@@ -155,6 +164,8 @@ def exclusion(device: GpuDevice, policy: DevicePolicy) -> str:
         return f"has less than {policy.min_vram_gib:g} GiB to use{kept}"
     if device.integrated and not policy.pool_integrated:
         return "integrated, beside a card of its own memory"
+    if device.partition:
+        return "a MIG instance: a launch uses whole cards, or the first instance alone"
     return "planning uses one card only"
 
 
@@ -188,6 +199,7 @@ def _describe_device(device: GpuDevice, policy: DevicePolicy, members: set[int])
     if device.index in members:
         return text
     reason = "integrated GPU beside a dedicated one" if device.integrated else "multi-GPU is off"
+    reason = "MIG instance" if device.partition else reason
     return f"{text}, EXCLUDED ({reason})"
 
 

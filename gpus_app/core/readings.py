@@ -9,6 +9,15 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessReading:
+    """Memory that one process holds on a device."""
+
+    pid: int
+    used_bytes: int
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceReading:
     """One GPU as a driver or the kernel describes it at one moment."""
 
@@ -17,6 +26,7 @@ class DeviceReading:
     name: str
     total_bytes: int
     used_bytes: int = 0
+    """All that is not free, the driver's own reserve included."""
     shared_total_bytes: int = 0
     """Host memory that the device may borrow (GTT, WDDM shared memory)."""
     shared_used_bytes: int = 0
@@ -30,6 +40,15 @@ class DeviceReading:
     temperature_celsius: float | None = None
     utilisation_percent: float | None = None
     power_watts: float | None = None
+    reserved_bytes: int = 0
+    """What the driver keeps for itself, part of `used_bytes`; 0 where it does not say."""
+    processes: tuple[ProcessReading, ...] | None = None
+    """Who holds memory on it; None where the driver does not say, or not of everyone."""
+
+    @property
+    def partition(self) -> bool:
+        """A MIG instance: a process can use one of them, never several. NVIDIA's unique ids say so."""
+        return self.uuid.startswith("MIG-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +61,13 @@ class MemoryReading:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessReading:
-    """Memory that one process holds on a device."""
+class DiskReading:
+    """The file system below a folder. `problem` says why its figures are not known."""
 
-    pid: int
-    used_bytes: int
-    name: str
+    path: str
+    total_bytes: int = 0
+    free_bytes: int = 0
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +78,7 @@ class ProbeResult:
     devices: tuple[DeviceReading, ...] = ()
     note: str = ""
     failed: bool = False
-    """True where the driver is there but could not be asked: an absence then means nothing."""
+    """True where the driver is there but not every device could be asked: an absence then means nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +88,5 @@ class MachineReading:
     devices: tuple[DeviceReading, ...]
     memory: MemoryReading | None
     notes: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    """Vendors of which an absent device means nothing."""

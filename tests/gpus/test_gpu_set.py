@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpus_app.core.gpu_set import DevicePolicy, GpuDevice, GpuSet, describe, gpu_set
+from gpus_app.core.budget import machine_budget
+from gpus_app.core.gpu_set import DevicePolicy, GpuDevice, GpuSet, describe, exclusion, fold, gpu_set
 from gpus_app.core.readings import DeviceReading
 from gpus_app.core.split import (
     extra_device_gib,
@@ -167,3 +168,14 @@ class TestSplit:
         assert permute_split((0.2, 0.8), (0, 2, 1)) == (0.2, 0.8)
         assert format_split((0.45, 0.55)) == "0.45,0.55"
         assert format_split((1, 0)) == "1,0"
+
+
+def test_of_instances_of_a_card_one_is_used():
+    """A CUDA process sees whole cards, or the first MIG instance; several instances are no sum."""
+    instances = [reading("A100 MIG 3g.20gb", 20480, index=64 + slot, uuid=f"MIG-{slot}") for slot in range(2)]
+    assert [device.index for device in gpu_set(instances).devices] == [64]
+    whole = reading("A100", 40960, index=1, uuid="GPU-1")
+    kept = gpu_set([*instances, whole])
+    assert [device.index for device in kept.devices] == [1]
+    assert machine_budget(kept, [*instances, whole], 30.0, 0.0).visible_ids == ()
+    assert "first instance alone" in exclusion(fold(instances[1], DevicePolicy()), DevicePolicy())

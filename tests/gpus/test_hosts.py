@@ -94,6 +94,15 @@ def test_a_device_that_is_gone_goes(host):
     assert Device.objects.count() == 1
 
 
+def test_a_driver_that_cannot_be_asked_takes_no_device_away(host):
+    """A card that fell off the bus, or a driver that waits for a restart: what was known stays, and it is said."""
+    finish_probe(host, devices=[card(0, 24), card(1, 24)])
+    finish_probe(host, devices=[card(0, 24)], notes=["nvidia: GPU 1 does not answer"], failed=["nvidia"])
+    host.refresh_from_db()
+    assert Device.objects.count() == 2
+    assert host.probe_note == "nvidia: GPU 1 does not answer"
+
+
 def test_no_gpu_is_said_with_its_reason(host):
     finish_probe(host, devices=[], notes=["nvidia: no driver"])
     host.refresh_from_db()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
+import pynvml
 import pytest
 
-from gpus_app.core.probes import amd, intel, kfd, machine, nvidia, nvidia_smi, rocm_smi
+from gpus_app.core.probes import amd, kfd, machine, nvidia, nvidia_smi, rocm_smi
 from gpus_app.core.readings import DeviceReading, ProbeResult
 from gpus_app.core.units import GIB, MIB
 
@@ -76,13 +76,15 @@ class TestAmd:
                 "gpu_busy_percent": 7,
                 "hwmon/hwmon3/temp1_input": 45000,
                 "hwmon/hwmon3/power1_average": 12500000,
+                "drm/renderD128/uevent": "",
             },
         )
         write(drm / "card1" / "device", {"uevent": "DRIVER=i915"})
+        write(tmp_path / "dri", {"renderD128": ""})
         write(drm / "card0-DP-1", {"status": "connected"})
         write(nodes / "1", {"properties": f"simd_count 48\nlocal_mem_size 0\nlocation_id {0x6500}"})
         write(processes / "4711", {"vram_1": 8 * GIB, "pasid": 3})
-        result = amd.read(drm, nodes, processes)
+        result = amd.read(drm, nodes, processes, tmp_path / "dri")
         (device,) = result.devices
         assert device.name == "amdgpu [1002:15bf]"
         assert device.integrated is True
@@ -111,27 +113,6 @@ class TestAmd:
         assert rocm_smi.parse_table("no table") == ()
 
 
-class TestIntel:
-    def test_a_card_and_an_integrated_gpu(self, tmp_path):
-        write(tmp_path / "card0" / "device", {"uevent": "DRIVER=i915"})
-        result = intel.read(tmp_path)
-        assert (result.devices, "integrated" in result.note) == ((), True)
-        write(
-            tmp_path / "card1" / "device",
-            {
-                "uevent": "DRIVER=xe\nPCI_SLOT_NAME=0000:03:00.0",
-                "device": "0x56A0",
-                "lmem_total_bytes": 16 * GIB,
-                "lmem_avail_bytes": 15 * GIB,
-            },
-        )
-        (device,) = intel.read(tmp_path).devices
-        assert (device.name, device.total_bytes, device.used_bytes) == ("Intel GPU [8086:56a0]", 16 * GIB, GIB)
-
-    def test_nothing_there(self, tmp_path):
-        assert intel.read(tmp_path / "none").note == "no Intel device"
-
-
 ROW = "{}, NVIDIA RTX 3060, GPU-{}, 40, 3, 1024, 12288, [N/A], 20.5"
 
 
@@ -155,66 +136,18 @@ class TestNvidiaSmi:
         ]
 
 
-class FakeNvml(SimpleNamespace):
-    """A driver with one card that does not report its power."""
-
-    NVML_TEMPERATURE_GPU = 0
-
-    def nvmlInit(self):
-        pass
-
-    def nvmlShutdown(self):
-        pass
-
-    def nvmlDeviceGetCount(self):
-        return 1
-
-    def nvmlDeviceGetHandleByIndex(self, index):
-        return index
-
-    def nvmlDeviceGetMemoryInfo(self, handle):
-        return SimpleNamespace(total=12 * GIB, free=11 * GIB, used=GIB // 2)
-
-    def nvmlDeviceGetName(self, handle):
-        return b"NVIDIA GeForce RTX 3060"
-
-    def nvmlDeviceGetUUID(self, handle):
-        return "GPU-1"
-
-    def nvmlDeviceGetPciInfo(self, handle):
-        return SimpleNamespace(busId="00000000:01:00.0")
-
-    def nvmlDeviceGetTemperature(self, handle, sensor):
-        return 41
-
-    def nvmlDeviceGetUtilizationRates(self, handle):
-        return SimpleNamespace(gpu=12)
-
-    def nvmlDeviceGetPowerUsage(self, handle):
-        raise RuntimeError("not supported")
-
-
 class TestNvidia:
-    def test_a_card(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
-        (device,) = nvidia.read().devices
-        assert (device.name, device.total_bytes, device.used_bytes) == ("NVIDIA GeForce RTX 3060", 12 * GIB, GIB)
-        assert (device.temperature_celsius, device.power_watts) == (41, None)
+    """Through NVML: tests/gpus/test_nvml.py."""
 
-    def test_no_driver(self, monkeypatch, tmp_path):
-        broken = FakeNvml()
-        broken.nvmlInit = lambda: (_ for _ in ()).throw(RuntimeError("Driver Not Loaded"))
-        monkeypatch.setitem(sys.modules, "pynvml", broken)
+    def test_no_library_and_no_command(self, monkeypatch, tmp_path):
+        def fail():
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+
+        monkeypatch.setattr(pynvml, "nvmlInit", fail)
         monkeypatch.setenv("PATH", str(tmp_path))
         result = nvidia.read()
         assert (result.devices, result.failed) == ((), False)
-        assert result.note == "no NVIDIA driver (Driver Not Loaded)"
-
-    def test_a_card_that_falls_off_the_bus(self, monkeypatch):
-        broken = FakeNvml()
-        broken.nvmlDeviceGetMemoryInfo = lambda handle: (_ for _ in ()).throw(RuntimeError("GPU is lost"))
-        monkeypatch.setitem(sys.modules, "pynvml", broken)
-        assert nvidia.read().failed
+        assert result.note == "no NVIDIA driver (NVML Shared Library Not Found)"
 
     def test_the_command_stands_in(self, monkeypatch, tmp_path):
         monkeypatch.setitem(sys.modules, "pynvml", None)
@@ -240,6 +173,7 @@ class TestMachine:
         seen = machine.read_machine((one, broken, other))
         assert [(device.index, device.name) for device in seen.devices] == [(0, "a"), (1, "b")]
         assert "library is gone" in seen.notes[0]
+        assert seen.failed == ("test_probes",)
         assert seen.memory is not None
         assert seen.memory.total_bytes > 0
 

@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
-from gpus_app.core.probes import kfd
+from gpus_app.core.probes import kfd, sysfs
 from gpus_app.core.probes.rocm_smi import COMMAND, parse_table
-from gpus_app.core.readings import DeviceReading, ProbeResult
+from gpus_app.core.readings import DeviceReading, ProbeResult, ProcessReading
 
 VENDOR = "amd"
-DRM = Path("/sys/class/drm")
 KFD_PROCESSES = Path("/sys/class/kfd/kfd/proc")
-_CARD = re.compile(r"^card(\d+)$")
 _TIMEOUT_SECONDS = 8
 
 
-def read(drm: Path = DRM, nodes: Path = kfd.NODES, processes: Path = KFD_PROCESSES) -> ProbeResult:
+def read(
+    drm: Path = sysfs.DRM, nodes: Path = kfd.NODES, processes: Path = KFD_PROCESSES, dri: Path = sysfs.DRI
+) -> ProbeResult:
     """All devices of the amdgpu driver, or why there are none."""
-    devices = read_sysfs(drm, nodes, processes)
-    if devices:
-        return ProbeResult(VENDOR, devices)
+    cards = [(number, card) for number, card in sysfs.cards(drm) if sysfs.driver(card / "device") == "amdgpu"]
+    usable = [(number, card) for number, card in cards if sysfs.has_node(card, dri)]
+    if usable:
+        return ProbeResult(VENDOR, _readings(usable, kfd.read_nodes(nodes), processes))
+    if cards:
+        names = ", ".join(card.name for _, card in cards)
+        return ProbeResult(VENDOR, note=f"{names} cannot be used here: nothing in {dri} belongs to it")
     return _from_command()
-
-
-def read_sysfs(drm: Path, nodes: Path, processes: Path) -> tuple[DeviceReading, ...]:
-    """One reading per card of the amdgpu driver."""
-    apus = {
-        properties["location_id"]: apu
-        for properties in kfd.read_nodes(nodes).values()
-        if "location_id" in properties and (apu := kfd.is_apu(properties)) is not None
-    }
-    process_bytes = _process_bytes(processes)
-    cards = sorted((int(match.group(1)), path) for path in _list(drm) if (match := _CARD.match(path.name)))
-    readings = (_card(number, path / "device", apus, process_bytes) for number, path in cards)
-    return tuple(reading for reading in readings if reading is not None)
 
 
 def memory_utilisation_percent(
@@ -47,69 +38,62 @@ def memory_utilisation_percent(
     return 100 * used_bytes / total_bytes if total_bytes > 0 else 0.0
 
 
-def _card(number: int, device: Path, apus: dict[int, bool], process_bytes: int) -> DeviceReading | None:
-    if "DRIVER=amdgpu" not in _text(device / "uevent").splitlines():
-        return None
-    pci_address = _slot_name(device)
-    apu = apus.get(location) if (location := kfd.location_of(pci_address)) is not None else None
-    gtt_used = _number(device / "mem_info_gtt_used")
+def _readings(
+    cards: list[tuple[int, Path]], nodes: Mapping[int, Mapping[str, int]], processes: Path
+) -> tuple[DeviceReading, ...]:
+    by_location = {node["location_id"]: node for node in nodes.values() if node.get("location_id")}
+    holding = kfd.process_bytes(processes)
+    alone = len(cards) == 1
+    readings = []
+    for number, card in cards:
+        location = kfd.location_of(sysfs.pci_address(card / "device"))
+        node = by_location.get(location, {}) if location is not None else {}
+        readings.append(_card(number, card / "device", node, holding, alone=alone))
+    return tuple(readings)
+
+
+def _card(
+    number: int,
+    device: Path,
+    node: Mapping[str, int],
+    holding: Mapping[int, Mapping[int, int]],
+    *,
+    alone: bool,
+) -> DeviceReading:
+    """`holding`: KFD's id of a device -> process -> bytes; with one card all of it is of this card."""
+    apu = kfd.is_apu(node)
+    mine = holding.get(node.get("gpu_id", 0), {}) if not alone else _sums(holding)
+    gtt_used = sysfs.size(device / "mem_info_gtt_used")
     return DeviceReading(
         index=number,
-        name=_text(device / "product_name").strip() or _pci_name(device),
-        total_bytes=_number(device / "mem_info_vram_total"),
-        used_bytes=_number(device / "mem_info_vram_used"),
-        shared_total_bytes=_number(device / "mem_info_gtt_total"),
-        shared_used_bytes=kfd.integrated_shared_used(gtt_used, process_bytes, bool(apu)),
+        name=sysfs.text(device / "product_name")[:100] or _pci_name(device),
+        total_bytes=sysfs.size(device / "mem_info_vram_total"),
+        used_bytes=sysfs.size(device / "mem_info_vram_used"),
+        shared_total_bytes=sysfs.size(device / "mem_info_gtt_total"),
+        shared_used_bytes=kfd.integrated_shared_used(gtt_used, sum(mine.values()), bool(apu)),
         integrated=apu,
         vendor=VENDOR,
-        pci_address=pci_address,
-        temperature_celsius=_sensor(device, "temp1_input", 1000),
-        utilisation_percent=float(_number(device / "gpu_busy_percent")),
-        power_watts=_sensor(device, "power1_average", 1_000_000),
+        uuid=sysfs.text(device / "unique_id")[:32],
+        pci_address=sysfs.pci_address(device),
+        temperature_celsius=sysfs.temperature_celsius(device),
+        utilisation_percent=sysfs.percent(device / "gpu_busy_percent"),
+        power_watts=sysfs.power_watts(device),
+        # KFD knows compute processes alone: what draws or computes through Vulkan is in nobody's list.
+        processes=tuple(ProcessReading(pid, size) for pid, size in sorted(mine.items())) if mine else None,
     )
 
 
-def _slot_name(device: Path) -> str:
-    for line in _text(device / "uevent").splitlines():
-        if line.startswith("PCI_SLOT_NAME="):
-            return line.partition("=")[2].strip()
-    return ""
+def _sums(holding: Mapping[int, Mapping[int, int]]) -> dict[int, int]:
+    sums: dict[int, int] = {}
+    for processes in holding.values():
+        for pid, size in processes.items():
+            sums[pid] = sums.get(pid, 0) + size
+    return sums
 
 
 def _pci_name(device: Path) -> str:
-    vendor, model = (_text(device / name).strip().lower().removeprefix("0x") for name in ("vendor", "device"))
-    return f"amdgpu [{vendor}:{model}]"
-
-
-def _process_bytes(folder: Path) -> int:
-    """What all compute processes hold, by KFD's own account; it covers the memory an APU borrows."""
-    return sum(_number(path) for process in _list(folder) for path in _list(process) if path.name.startswith("vram_"))
-
-
-def _sensor(device: Path, name: str, scale: int) -> float | None:
-    for monitor in _list(device / "hwmon"):
-        if text := _text(monitor / name).strip():
-            return int(text) / scale if text.isdigit() else None
-    return None
-
-
-def _list(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
-def _number(path: Path) -> int:
-    text = _text(path).strip()
-    return int(text) if text.isdigit() else 0
+    vendor, model = (sysfs.text(device / name).lower().removeprefix("0x") for name in ("vendor", "device"))
+    return f"amdgpu [{vendor[:8]}:{model[:8]}]"
 
 
 def _from_command() -> ProbeResult:

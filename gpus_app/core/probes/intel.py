@@ -2,78 +2,67 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+from gpus_app.core.probes import sysfs
 from gpus_app.core.readings import DeviceReading, ProbeResult
 
 VENDOR = "intel"
-DRM = Path("/sys/class/drm")
-_CARD = re.compile(r"^card(\d+)$")
-_DRIVERS = ("DRIVER=xe", "DRIVER=i915")
+_DRIVERS = ("xe", "i915")
+_TOTALS = ("lmem_total_bytes", "device/lmem_total_bytes", "device/tile0/vram0/total", "device/mem_info_vram_total")
+_AVAILABLE = ("lmem_avail_bytes", "device/lmem_avail_bytes")
+_USED = ("device/tile0/vram0/used", "device/mem_info_vram_used")
+_INTEGRATED_SLOT = "0000:00:02.0"
+"""Where every integrated GPU of Intel sits."""
 
 
-def read(drm: Path = DRM) -> ProbeResult:
+def read(drm: Path = sysfs.DRM, dri: Path = sysfs.DRI) -> ProbeResult:
     """Intel devices with memory of their own, or why there are none.
 
     An integrated Intel GPU has no local memory, so it is named in the note and reported as no device: what it may
     borrow is system RAM, which the RAM cap already covers.
     """
-    devices = []
-    integrated = 0
-    for number, device in _cards(drm):
-        total = _first_number(device, ("lmem_total_bytes", "tile0/vram0/total", "mem_info_vram_total"))
-        if total <= 0:
-            integrated += 1
+    devices, notes = [], []
+    for number, card in sysfs.cards(drm):
+        if sysfs.driver(card / "device") not in _DRIVERS:
             continue
-        devices.append(
-            DeviceReading(
-                index=number,
-                name=f"Intel GPU [8086:{_text(device / 'device').strip().lower().removeprefix('0x')}]",
-                total_bytes=total,
-                used_bytes=_used(device, total),
-                integrated=False,
-                vendor=VENDOR,
-                pci_address=_slot_name(device),
-            )
-        )
-    if devices:
-        return ProbeResult(VENDOR, tuple(devices))
-    note = "an integrated Intel GPU without memory of its own" if integrated else "no Intel device"
-    return ProbeResult(VENDOR, note=note)
+        if not (total := _first(card, _TOTALS)):
+            notes.append(_without_memory(card))
+        elif not sysfs.has_node(card, dri):
+            notes.append(f"{card.name} cannot be used here: nothing in {dri} belongs to it")
+        else:
+            devices.append(_card(number, card, total))
+    if not devices and not notes:
+        notes = ["no Intel device"]
+    return ProbeResult(VENDOR, tuple(devices), "; ".join(dict.fromkeys(notes)))
 
 
-def _cards(drm: Path) -> list[tuple[int, Path]]:
-    try:
-        entries = sorted(drm.iterdir())
-    except OSError:
-        return []
-    cards = ((int(match.group(1)), path / "device") for path in entries if (match := _CARD.match(path.name)))
-    return [(number, device) for number, device in cards if any(mark in _text(device / "uevent") for mark in _DRIVERS)]
+def _card(number: int, card: Path, total: int) -> DeviceReading:
+    device = card / "device"
+    return DeviceReading(
+        index=number,
+        name=f"Intel GPU [8086:{sysfs.text(device / 'device').lower().removeprefix('0x')[:8]}]",
+        total_bytes=total,
+        used_bytes=_used(card, total),
+        integrated=False,
+        vendor=VENDOR,
+        pci_address=sysfs.pci_address(device),
+        temperature_celsius=sysfs.temperature_celsius(device, ("temp2_input", "temp1_input")),
+        power_watts=sysfs.power_watts(device),
+    )
 
 
-def _used(device: Path, total: int) -> int:
-    available = _first_number(device, ("lmem_avail_bytes",))
-    if available > 0:
-        return max(0, total - available)
-    return _first_number(device, ("tile0/vram0/used", "mem_info_vram_used"))
+def _without_memory(card: Path) -> str:
+    if sysfs.pci_address(card / "device") in ("", _INTEGRATED_SLOT):
+        return "an integrated Intel GPU without memory of its own"
+    return f"the driver of {card.name} does not tell its memory: set the VRAM target by hand"
 
 
-def _slot_name(device: Path) -> str:
-    lines = _text(device / "uevent").splitlines()
-    return next((line.partition("=")[2].strip() for line in lines if line.startswith("PCI_SLOT_NAME=")), "")
+def _used(card: Path, total: int) -> int:
+    if any((card / name).exists() for name in _AVAILABLE):
+        return max(0, total - _first(card, _AVAILABLE))
+    return _first(card, _USED)
 
 
-def _first_number(device: Path, names: tuple[str, ...]) -> int:
-    for name in names:
-        text = _text(device / name).strip()
-        if text.isdigit():
-            return int(text)
-    return 0
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
+def _first(card: Path, names: tuple[str, ...]) -> int:
+    return next((size for name in names if (size := sysfs.size(card / name))), 0)

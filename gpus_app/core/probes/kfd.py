@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from gpus_app.core.probes import sysfs
+
 NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 _PCI = re.compile(r"^(?:[0-9a-fA-F]{4,8}:)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])$")
 _UNIT_BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -28,22 +30,33 @@ def location_of(pci_address: str) -> int | None:
 
 
 def read_nodes(folder: Path = NODES) -> dict[int, dict[str, int]]:
-    """The properties of each node, numbers only."""
+    """The properties of each node, numbers only, and its `gpu_id`."""
     nodes: dict[int, dict[str, int]] = {}
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError:
-        return {}
-    for entry in entries:
-        if entry.name.isdigit():
-            nodes[int(entry.name)] = parse_properties(_read_text(entry / "properties"))
+    for entry in sysfs.entries(folder):
+        if entry.name.isdecimal():
+            properties = parse_properties(sysfs.text(entry / "properties"))
+            nodes[int(entry.name)] = properties | {"gpu_id": sysfs.size(entry / "gpu_id")}
     return nodes
+
+
+def process_bytes(folder: Path) -> dict[int, dict[int, int]]:
+    """What each compute process holds on each device, by KFD's own account: id of the device -> process -> bytes.
+
+    It covers the memory that an APU borrows.
+    """
+    held: dict[int, dict[int, int]] = {}
+    for process in sysfs.entries(folder):
+        for path in sysfs.entries(process) if process.name.isdecimal() else []:
+            device = path.name.removeprefix("vram_")
+            if device != path.name and device.isdecimal() and (size := sysfs.size(path)):
+                held.setdefault(int(device), {})[int(process.name)] = size
+    return held
 
 
 def parse_properties(text: str) -> dict[str, int]:
     """`name value` lines; lines of another shape are left out."""
     words = (line.split() for line in text.splitlines())
-    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isdigit()}
+    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isdecimal() and len(pair[1]) < 20}
 
 
 def integrated_shared_used(gtt_used: int, process_used: int, integrated: bool) -> int:
@@ -54,14 +67,7 @@ def integrated_shared_used(gtt_used: int, process_used: int, integrated: bool) -
 def fdinfo_bytes(value: str) -> int | None:
     """A memory value of DRM fdinfo (`229184 KiB`), None for anything else."""
     words = value.split()
-    if not 1 <= len(words) <= 2 or not words[0].isdigit():
+    if not 1 <= len(words) <= 2 or not words[0].isdecimal() or len(words[0]) > 18:
         return None
     unit = words[1] if len(words) == 2 else ""
     return int(words[0]) * _UNIT_BYTES[unit] if unit in _UNIT_BYTES else None
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -13,23 +13,30 @@ PROBES: tuple[Callable[[], ProbeResult], ...] = (nvidia.read, amd.read, intel.re
 
 def read_machine(probes: Iterable[Callable[[], ProbeResult]] = PROBES) -> MachineReading:
     """All that answer are merged, with the memory; what a probe says about an absence is kept as a note."""
-    devices, notes = read_devices(probes)
-    return MachineReading(devices, memory.read(), notes)
+    results = [_ask(probe) for probe in probes]
+    failed = tuple(result.vendor for result in results if result.failed)
+    return MachineReading(_merged(results), memory.read(), _notes(results), failed)
 
 
 def read_devices(
     probes: Iterable[Callable[[], ProbeResult]] = PROBES,
 ) -> tuple[tuple[DeviceReading, ...], tuple[str, ...]]:
-    """The devices of all vendors, and notes about absences.
-
-    Indices of several vendors would collide, so with more than one vendor they count on over all devices.
-    """
+    """The devices of all vendors, and notes about absences."""
     results = [_ask(probe) for probe in probes]
+    return _merged(results), _notes(results)
+
+
+def _merged(results: list[ProbeResult]) -> tuple[DeviceReading, ...]:
+    """Indices of several vendors would collide, so with more than one vendor they count on over all devices."""
     answering = [result for result in results if result.devices]
-    devices: list[DeviceReading] = [device for result in answering for device in result.devices]
+    devices = [device for result in answering for device in result.devices]
     if len(answering) > 1:
         devices = [replace(device, index=position) for position, device in enumerate(devices)]
-    return tuple(devices), tuple(f"{result.vendor}: {result.note}" for result in results if result.note)
+    return tuple(devices)
+
+
+def _notes(results: list[ProbeResult]) -> tuple[str, ...]:
+    return tuple(f"{result.vendor}: {result.note}" for result in results if result.note)
 
 
 def _ask(probe: Callable[[], ProbeResult]) -> ProbeResult:
