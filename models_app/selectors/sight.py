@@ -1,20 +1,30 @@
-"""Whether a person sees the whole of a host: some texts can only be shown whole, or not at all (web.md 7.3)."""
+"""What a person sees of hosts, models, files and findings, and whether they see the whole of a host (web.md 7.3)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
+from django.db.models import Case, Q, QuerySet, Value, When
+
 from gpus_app.models import Host
-from quartermaster_site.access.grants import grants_of
+from models_app.models import Component, Finding, Row
+from quartermaster_site.access.grants import FILES, ROWS, Fields, grants_of
 from quartermaster_site.access.permissions import Level, may, require
-from quartermaster_site.access.rules import Rule
+from quartermaster_site.access.rules import Rule, Scope
 from quartermaster_site.errors import NotAllowed
 
 H = TypeVar("H", bound=Host)
 
 IN_PARTS = "This names models that you may not see, so it is not shown."
 """What stands in place of a text about a whole host."""
+ABOUT_OTHERS = ("duplicate-id", "component-ambiguous")
+"""Kinds of findings whose text names other files."""
+_SHORTEST = 2
+"""Names of fewer characters are too common to be looked for in a text."""
 
 
 def sees_all(user: Any, host: Host) -> bool:
@@ -49,3 +59,84 @@ def require_whole(user: Any, host: Host) -> None:
 def visible(user: Any, hosts: Iterable[H]) -> list[H]:
     """The hosts that a person may see."""
     return [host for host in hosts if may(user, Level.VIEW, host)]
+
+
+def seen_rows(user: Any, level: Level = Level.VIEW) -> QuerySet[Row]:
+    """The models on which a person has at least `level`."""
+    return grants_of(user).seen(Row.objects.all(), ROWS, level)
+
+
+def seen_findings(user: Any) -> QuerySet[Finding]:
+    """Findings about models that a person may see, and about files and folders that no policy hides by their path."""
+    grants = grants_of(user)
+    of_rows, of_files = grants.condition(ROWS.behind("row")), grants.condition(FILES)
+    if of_rows is None:
+        return Finding.objects.all()
+    return Finding.objects.filter(Q(of_rows, row__isnull=False) | Q(of_files, row__isnull=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One entry of a model. It goes with its model, unless a policy names it by its id."""
+
+    row: Row
+    profile_id: str
+
+    def policy_scope(self) -> Scope:
+        return replace(self.row.policy_scope(), variant=self.profile_id)
+
+
+def sees_profile(user: Any, row: Row, profile_id: str) -> bool:
+    """Whether a person may see one entry of a model that they may see."""
+    return not grants_of(user).hide_something or may(user, Level.VIEW, Profile(row, profile_id))
+
+
+class HostSight:
+    """What is hidden from a person on one host, for texts and paths that name it: two queries, none for most people."""
+
+    def __init__(self, user: Any, host: int) -> None:
+        self._grants = grants_of(user)
+        self._host = host
+
+    def sees(self, path: str) -> bool:
+        """Whether a model or component file may be shown."""
+        return path not in self.paths
+
+    def names(self, text: str) -> bool:
+        """Whether a text names something that is hidden: by its path, its file or its id."""
+        return any(name in text and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) for name in self._names)
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """Of the models and component files that are hidden. A component that is a model is judged as one; one that
+        lies with hidden models and no others goes with them, for its folder mostly has their name.
+        """
+        models = {path: bool(seen) for path, seen, *_ in self._models}
+        hidden = {path for path, seen in models.items() if not seen}
+        alone = {folder_of(path) for path in hidden} - {folder_of(path) for path, seen in models.items() if seen}
+        files = {path for path, seen in self._marked(Component, FILES, "path") if not seen or folder_of(path) in alone}
+        return frozenset(hidden | files.difference(models))
+
+    @cached_property
+    def _models(self) -> Sequence[tuple[str, int, str, str]]:
+        return self._marked(Row, ROWS, "path", "served_id", "base_id")
+
+    def _marked(self, table: Any, fields: Fields, path: str, *columns: str) -> Sequence[Any]:
+        """(path, whether it is seen, more columns) of all objects of a host; nothing where nothing can be hidden."""
+        if not self._grants.hide_something:
+            return ()
+        condition = self._grants.condition(fields)
+        mark = Case(When(condition, then=Value(1)), default=Value(0)) if condition is not None else Value(1)
+        rows = table.objects.filter(host=self._host).order_by().annotate(is_seen=mark)
+        return list(rows.values_list(path, "is_seen", *columns))
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        files = {path.replace("\\", "/").rpartition("/")[2] for path in self.paths}
+        stems = {name.rpartition(".")[0] for name in files}
+        ids = {name for _, seen, *names in self._models if not seen for name in names}
+        return frozenset(name for name in files | stems | ids if len(name) > _SHORTEST)
+
+
+def folder_of(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[0]
