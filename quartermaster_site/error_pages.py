@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import uuid
 from typing import Any
@@ -20,6 +21,7 @@ from django.utils.encoding import escape_uri_path
 from django.utils.html import escape
 
 from quartermaster_site.errors import Busy, QuartermasterError, SiteError, Unavailable
+from quartermaster_site.figures import counted
 from quartermaster_site.http import wants_fragment
 
 log = logging.getLogger(__name__)
@@ -96,12 +98,13 @@ def wrong_method(request: HttpRequest, empty: HttpResponse) -> HttpResponse:
     return response
 
 
-def too_many_requests(request: HttpRequest) -> HttpResponse:
-    """What allauth shows when its own limits are reached, or when it cannot count because nothing can be stored."""
+def too_many_requests(request: HttpRequest, wait_seconds: int) -> HttpResponse:
+    """What is shown when a limit is reached, or when attempts cannot be counted because nothing can be stored."""
     if not cache.add(f"probe:{uuid.uuid4().hex}", 1, _PROBE_SECONDS):
         return render_error(request, 503, Unavailable.title, _NO_DATABASE)
-    response = render_error(request, 429, "Too many attempts", "Wait a minute, then try again.")
-    response["Retry-After"] = "60"
+    wait = counted(wait_seconds, "second") if wait_seconds < 100 else counted(math.ceil(wait_seconds / 60), "minute")
+    response = render_error(request, 429, "Too many attempts", f"Nothing was checked. Try again in {wait}.")
+    response["Retry-After"] = str(wait_seconds)
     return response
 
 

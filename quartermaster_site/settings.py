@@ -57,10 +57,12 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "quartermaster_site.middleware.request_id",
+    "quartermaster_site.access.gate.network_gate",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "quartermaster_site.access.gate.network_rights",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -129,7 +131,11 @@ REDIS_URL = env.redis_url()
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL, "KEY_PREFIX": "qm"}
     if REDIS_URL
-    else {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "site_cache"}
+    else {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "site_cache",
+        "OPTIONS": {"MAX_ENTRIES": 20_000},  # of the default of 300 a few hundred names would push the limits out
+    }
 }
 
 # Static files
@@ -164,6 +170,12 @@ ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_PREVENT_ENUMERATION = True
+ACCOUNT_RATE_LIMITS = {
+    "login": "30/m/ip",  # attempts of any outcome from one address
+    "login_failed": "10/m/ip,5/5m/key",  # failures from one address, and from there with one name
+    # Failures with one name from all addresses. A single address cannot use it up: it has 15 in that time.
+    "sign_in_anywhere": "50/15m/key",
+}
 SOCIALACCOUNT_AUTO_SIGNUP = False
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
 

@@ -21,7 +21,7 @@ _ALLAUTH = {
 handler400 = "quartermaster_site.error_pages.bad_request"
 handler403 = "quartermaster_site.error_pages.permission_denied"
 handler404 = "quartermaster_site.error_pages.not_found"
-handler429 = "quartermaster_site.error_pages.too_many_requests"
+handler429 = "quartermaster_site.access.throttling.too_many_attempts"
 handler500 = "quartermaster_site.error_pages.server_error"
 
 urlpatterns = [

@@ -11,9 +11,11 @@ from ninja.security import HttpBearer
 
 from gpus_app.core.errors import QuartermasterError
 from models_app.api.acting import router as acting
+from models_app.api.agents import router as agents
 from models_app.api.reading import router as reading
+from quartermaster_site.access.gate import is_admitted
 from quartermaster_site.access.tokens import person_of
-from quartermaster_site.errors import Busy, EditConflict, SiteError
+from quartermaster_site.errors import Busy, EditConflict, NotAllowed, SiteError
 from quartermaster_site.version import product_version
 
 
@@ -24,8 +26,11 @@ class Token(HttpBearer):
 
     def authenticate(self, request: HttpRequest, token: str) -> Any:
         person = person_of(token)
-        if person is not None:
-            request.user = person
+        if person is None:
+            return None
+        if not is_admitted(request, person):
+            raise NotAllowed("This token may not be used from where you are.")
+        request.user = person
         return person
 
 
@@ -40,6 +45,7 @@ api = NinjaAPI(
 )
 api.add_router("", reading)
 api.add_router("", acting)
+api.add_router("", agents)
 
 
 def problem(request: HttpRequest, status: int, title: str, message: str, **more: Any) -> HttpResponse:

@@ -203,6 +203,8 @@ class Shell:
 
     @property
     def role(self) -> str:
+        if getattr(self.request.user, "restricted_to_viewer", False):
+            return "viewer here"
         return self.account.get_role_display().lower() if self.account else "viewer"
 
     @property

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
-from allauth.core import context, ratelimit
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.core.internal import ratelimit
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
-from quartermaster_site.http import client_address, local_path
+from quartermaster_site.access import throttling
+from quartermaster_site.http import client_address
 
 _NO_ADDRESS = "0.0.0.0"  # noqa: S104 - a value that is stored, no address that is listened on
 
@@ -19,16 +22,24 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return False
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """The peer of the socket; a Unix socket has none."""
+        """As everywhere; a Unix socket has none."""
         return client_address(request) or _NO_ADDRESS
 
-    def is_safe_url(self, url: str) -> bool:
-        """Sign-in and sign-out lead to paths of this site alone, not to all names that it answers under."""
-        return bool(local_path(context.request, url, default=""))
-
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
-        """Failures are counted by name alone: allauth's own key holds the host name, which a client can vary."""
-        return attempts_key(str(credentials.get("username") or credentials.get("email") or ""))
+        """allauth's own key holds the host name, which a client can vary, and no address: anybody could lock a name."""
+        return throttling.key_here(request, _name_in(credentials))
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """Count this attempt as a failure, which a success takes back. A reached limit is a page with the wait."""
+        try:
+            super().pre_authenticate(request, **credentials)
+        except ValidationError as error:
+            raise ImmediateHttpResponse(throttling.too_many_attempts(request)) from error
+        key = throttling.name_key(_name_in(credentials))
+        anywhere = ratelimit.consume(request, app=throttling.APP, action=throttling.ANYWHERE, key=key)
+        if anywhere is None:
+            raise ImmediateHttpResponse(throttling.too_many_attempts(request))
+        self._login_failed_rl_usage.usage.extend(anywhere.usage)
 
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
@@ -36,12 +47,5 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return False
 
 
-def attempts_key(name: str) -> str:
-    return f"sign-in:{name.casefold()}"
-
-
-def forget_failures(name: str) -> None:
-    """Failed sign-ins of this person no longer count (web.md 5.1), nor do those from this machine."""
-    request = HttpRequest()
-    request.META["REMOTE_ADDR"] = "127.0.0.1"
-    ratelimit.clear(request, action="login_failed", key=attempts_key(name))
+def _name_in(credentials: dict[str, Any]) -> str:
+    return str(credentials.get("username") or credentials.get("email") or "")

@@ -79,6 +79,13 @@ def client_of(peer: str, forwarded: str, trusted: Sequence[Network]) -> Address 
     return here
 
 
+def group_of(address: Address | None) -> str:
+    """What limits count together: an IPv4 address, the /64 that one client of IPv6 has, or whatever is unknown."""
+    if isinstance(address, IPv6Address):
+        return str(IPv6Network((int(address) >> 64 << 64, 64)))
+    return str(address or "unknown")
+
+
 def lies_in(address: Address, networks: Iterable[Network]) -> bool:
     return any(address in network for network in networks)
 

@@ -11,11 +11,11 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from quartermaster_site.access.adapters import forget_failures
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.models import Account, Role
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.access.selectors import get_person
+from quartermaster_site.access.throttling import forget_failures
 from quartermaster_site.errors import EditConflict, Refused
 
 MOST_PEOPLE = 1000

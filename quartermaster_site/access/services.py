@@ -13,11 +13,11 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from quartermaster_site.access.adapters import forget_failures
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.models import Account, Installation, Role
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.access.selectors import administrator_exists
+from quartermaster_site.access.throttling import forget_failures
 from quartermaster_site.errors import NotAllowed, Refused
 
 _USED = "This setup link does not work any more. Start Quartermaster again: it prints a fresh one."

@@ -10,6 +10,7 @@ from django.dispatch import receiver
 from django.http import HttpRequest
 
 from quartermaster_site.access.audit import Actor, record
+from quartermaster_site.access.gate import SIGNED_IN_FROM
 from quartermaster_site.access.models import Account, AuditEntry
 from quartermaster_site.http import client_address
 
@@ -25,6 +26,8 @@ def _actor(request: HttpRequest | None, user: Any, name: str) -> Actor:
 
 @receiver(user_logged_in)
 def signed_in(sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
+    if "REMOTE_ADDR" in request.META:
+        request.session[SIGNED_IN_FROM] = client_address(request)
     record(_actor(request, user, user.get_username()), "sign-in", subject=user)
 
 
