@@ -11,6 +11,9 @@ from django.urls import reverse
 from gpus_app.models import Host
 from quartermaster_site.access.permissions import Level, may
 
+_ALSO = {"models:policy-list": ("/access/explain/",)}
+"""Pages elsewhere that belong to an item."""
+
 
 @dataclass(frozen=True, slots=True)
 class NavItem:
@@ -78,6 +81,8 @@ class Navigation:
         items = (
             self._item("API keys", "models:key-list"),
             self._item("Users", "access:person-list"),
+            self._item("Groups", "access:group-list"),
+            self._item("Policies", "models:policy-list"),
             self._item("Audit log", "access:audit-log"),
         )
         return (NavGroup("Access", "access", items),)
@@ -87,6 +92,7 @@ class Navigation:
     ) -> NavItem:
         url = reverse(name, args=args)
         path = self.request.path
-        base = f"/{url.strip('/').split('/')[0]}/" if url != "/" else "/"
-        current = path == "/" if url == "/" else path.startswith(base)
+        parts = url.strip("/").split("/")
+        base = f"/{'/'.join(parts[: 2 if parts[0] == 'access' else 1])}/"
+        current = path == "/" if url == "/" else path.startswith((base, *_ALSO.get(name, ())))
         return NavItem(title, url, current, key, count, unit, urgent)

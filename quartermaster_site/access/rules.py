@@ -11,6 +11,7 @@ from functools import lru_cache
 EVERY = "*"
 MOST_PATTERN = 200
 """Characters of a pattern."""
+ANY_ONE = r"(.|\n)"
 ANY_TEXT = r"(.|\n)*"
 MOST_STARS = 6
 """Wildcards `*` of one pattern: each multiplies the work of a match."""
@@ -151,8 +152,13 @@ def _as_wide(other: Rule, rule: Rule) -> bool:
         return True
     if rule.is_host_wide or other.is_path != rule.is_path:
         return False
-    # Their wildcards stand for themselves here: what matches the pattern as a text matches all that it stands for.
-    return bool(compiled(other.model).match(slashed(rule.model) if rule.is_path else rule.model))
+    return _contains(other.model, rule.model)
+
+
+def _contains(wide: str, narrow: str) -> bool:
+    """Whether one pattern surely matches all that the other does: its `*` is a character that only a `*` matches."""
+    pattern = re.compile(expression(wide, one="[^\x00]"), re.IGNORECASE)
+    return bool(pattern.match(slashed(narrow).replace("*", "\x00")))
 
 
 def _same_people(other: Rule, rule: Rule) -> bool:
@@ -164,14 +170,14 @@ def slashed(path: str) -> str:
     return path.replace("\\", "/")
 
 
-def expression(pattern: str) -> str:
+def expression(pattern: str, one: str = ANY_ONE) -> str:
     """A pattern as a regular expression that Python, SQLite's function and PostgreSQL read alike.
 
     `*` is any text, `?` one character. A path that begins with neither a slash nor a wildcard nor a drive may begin at
     any folder.
     """
     text = re.sub(r"\*+", "*", slashed(pattern))
-    parts = {"*": ANY_TEXT, "?": r"(.|\n)"}
+    parts = {"*": ANY_TEXT, "?": one}
     body = "".join(parts.get(letter) or re.escape(letter) for letter in text)
     floating = "/" in text and not re.match(r"[/*?]|[A-Za-z]:", text)
     lead = f"{ANY_TEXT}/" if floating else ""

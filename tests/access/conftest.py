@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from allauth.usersessions.models import UserSession
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
 from django.utils import timezone
 
 from gpus_app.models import Backend, Host, HostSetting
@@ -25,7 +26,7 @@ from models_app.models import (
     StoredPlan,
     Voice,
 )
-from quartermaster_site.access.models import Account
+from quartermaster_site.access.models import Account, Policy
 from quartermaster_site.jobs.models import Job
 from tests.speech_files import wav
 
@@ -151,7 +152,11 @@ def furnish(host: Host, root: Root) -> dict[str, int]:
     batch = ImportBatch.objects.create(host=host, name="config.yaml", state="read", report={"items": [item]})
     applied = ImportBatch.objects.create(host=host, name="config.yaml", state="applied")
     session = UserSession.objects.create(user=person, ip="10.0.0.7", session_key="k" * 32, user_agent="Firefox")
+    group = Group.objects.create(name="vision")
+    policy = Policy.objects.create(group=group, model="*nothing*", level=1)
     pinned = {
+        "group": group.pk,
+        "policy": policy.pk,
         "rule": rule.pk,
         "shared": shared.pk,
         "variant": variant.pk,
