@@ -13,7 +13,7 @@ from django.contrib.sessions.exceptions import SessionInterrupted
 from django.core.cache import cache
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template import TemplateDoesNotExist
 from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
@@ -22,7 +22,7 @@ from django.utils.html import escape
 
 from quartermaster_site.errors import Busy, QuartermasterError, SiteError, Unavailable
 from quartermaster_site.figures import counted
-from quartermaster_site.http import wants_fragment
+from quartermaster_site.http import API_PATH, wants_fragment
 
 log = logging.getLogger(__name__)
 _PROBE_SECONDS = 5
@@ -33,8 +33,10 @@ _NO_DATABASE = (
 
 
 def render_error(request: HttpRequest, status: int, title: str, message: str, **extra: Any) -> HttpResponse:
-    """One error as a page, or as a panel for htmx. Works without a session, a user or a database."""
+    """One error as a page, as a panel for htmx, or as JSON of the API. Works without session, user or database."""
     reference = getattr(request, "request_id", "")
+    if request.path.startswith(API_PATH):
+        return JsonResponse({"error": {"title": title, "message": message, "reference": reference}}, status=status)
     context = {"status": status, "title": title, "message": message, "reference": reference, **extra}
     fragment = hasattr(request, "htmx") and wants_fragment(request)
     body: str
@@ -93,6 +95,8 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def wrong_method(request: HttpRequest, empty: HttpResponse) -> HttpResponse:
     """405: what an address typed or reloaded gets where only a form can go."""
     message = "This address only takes what a form sends. Go back to the form, or start from the overview."
+    if request.path.startswith(API_PATH):
+        message = f"This address does not take {request.method}."
     response = render_error(request, 405, "Nothing to see here", message)
     response["Allow"] = empty.get("Allow", "")
     return response

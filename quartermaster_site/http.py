@@ -19,6 +19,8 @@ from django_htmx.middleware import HtmxDetails
 from quartermaster_site.access.networks import Address, client_of
 
 _RANGE = re.compile(r"bytes=([0-9]{0,15})-([0-9]{0,15})")
+API_PATH = "/api/v1/"
+"""Below it programs ask: answers and errors are JSON."""
 STOP_POLLING = 286
 """The status that ends an htmx 2 poll (W-021)."""
 

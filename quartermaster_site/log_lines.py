@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from logging import LogRecord
+import re
+from logging import Formatter, LogRecord
+
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Line breaks of every kind, what terminals take as orders, and marks that turn the direction of text."""
 
 from django.http import HttpResponse
 
@@ -21,3 +25,11 @@ def without_trace_of_clients(record: LogRecord) -> bool:
     if getattr(record, "status_code", 500) < 500:
         record.exc_info = None
     return True
+
+
+class OneLine(Formatter):
+    """A message is one line, whatever text from outside is in it; the trace of our own fault stands below it."""
+
+    def formatMessage(self, record: LogRecord) -> str:  # noqa: N802 - the name that logging calls
+        record.message = _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), record.message)
+        return super().formatMessage(record)

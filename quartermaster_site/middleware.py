@@ -21,13 +21,13 @@ from django_htmx.http import HttpResponseClientRedirect
 from gpus_app.core.errors import QuartermasterError
 from quartermaster_site import error_pages
 from quartermaster_site.access import selectors as access
-from quartermaster_site.http import local_path
+from quartermaster_site.http import API_PATH, local_path
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 _RENEW_AFTER_SECONDS = 600
 _MOST_DIGITS = 12
+_UNUSED_DEVICES = "camera=(), microphone=(), geolocation=(), usb=(), serial=(), payment=(), display-capture=()"
 SETUP_PATH = "/setup/"
-API_PATH = "/api/v1/"
 _WITHOUT_PASSWORD = ("/account/password/", "/logout/", "/healthz", settings.STATIC_URL)
 
 
@@ -37,6 +37,18 @@ def request_id(get_response: GetResponse) -> GetResponse:
     def middleware(request: HttpRequest) -> HttpResponse:
         request.request_id = uuid.uuid4().hex[:12]  # type: ignore[attr-defined]
         return get_response(request)
+
+    return middleware
+
+
+def kept_apart(get_response: GetResponse) -> GetResponse:
+    """No other site may embed an answer, and no page asks for a device that none of ours uses."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
+        response.headers.setdefault("Permissions-Policy", _UNUSED_DEVICES)
+        return response
 
     return middleware
 
@@ -145,7 +157,7 @@ class DomainErrors:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if response.status_code == 405 and not response.content:
+        if response.status_code == 405 and (not response.content or request.path.startswith(API_PATH)):
             return error_pages.wrong_method(request, response)
         return response
 

@@ -9,7 +9,7 @@ import dj_database_url
 from csp.constants import NONE, SELF
 
 from quartermaster_site import env
-from quartermaster_site.log_lines import UNREADABLE_REQUESTS, without_trace_of_clients
+from quartermaster_site.log_lines import UNREADABLE_REQUESTS, OneLine, without_trace_of_clients
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = env.data_dir() if env.role() == "host" else env.prepared_data_dir()
@@ -53,8 +53,11 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    # First what stands on every answer, those of the layers below included.
     "django.middleware.security.SecurityMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
+    "quartermaster_site.middleware.kept_apart",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "quartermaster_site.middleware.request_id",
     "quartermaster_site.access.gate.network_gate",
@@ -65,7 +68,6 @@ MIDDLEWARE = [
     "quartermaster_site.access.gate.network_rights",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "quartermaster_site.middleware.body_size",
     "quartermaster_site.middleware.session_age",
@@ -216,7 +218,7 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 4000
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "formatters": {"line": {"()": OneLine, "fmt": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "filters": {"clients": {"()": "django.utils.log.CallbackFilter", "callback": without_trace_of_clients}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.log_level()},
