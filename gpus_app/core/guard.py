@@ -11,6 +11,8 @@ from gpus_app.core.gpu_set import GpuSet
 from gpus_app.core.split import format_split, live_split, main_last_order, permute_split
 from gpus_app.core.units import GIB, floor_gib
 
+MAX_VRAM = "--max-vram"
+"""The cap that sd-server keeps by itself."""
 SD_RESERVE_GIB = 1.0
 SD_LEAST_GIB = 0.5
 
@@ -54,7 +56,7 @@ def guard_cheap_cases(argv: Sequence[str], free_gib: float | None) -> list[str]:
     arguments = list(argv)
     if free_gib is None:
         return arguments
-    if "--max-vram" in arguments:
+    if any(_is_cap(word) for word in arguments):
         return _cap_max_vram(arguments, free_gib)
     if any(word.lower().endswith(".ggml") for word in arguments) and "--no-gpu" not in arguments:
         return [*arguments, "--no-gpu"]
@@ -98,15 +100,23 @@ def free_gib(devices: GpuSet | None) -> float | None:
     return devices.free_bytes / GIB if devices and devices.devices else None
 
 
+def _is_cap(word: str) -> bool:
+    return word == MAX_VRAM or word.startswith(f"{MAX_VRAM}=")
+
+
 def _cap_max_vram(arguments: list[str], free_gib: float) -> list[str]:
-    position = arguments.index("--max-vram") + 1
+    """The last cap counts, in a word of its own or in that of its flag."""
+    place = max(number for number, word in enumerate(arguments) if _is_cap(word))
+    name, mark, inline = arguments[place].partition("=")
+    place += not mark
     try:
-        wanted = float(arguments[position])
+        wanted = float(inline if mark else arguments[place])
     except (ValueError, IndexError):
         return arguments
     budget = free_gib - SD_RESERVE_GIB
     if budget < wanted:
-        arguments[position] = f"{floor_gib(max(SD_LEAST_GIB, budget)):.1f}"
+        capped = f"{floor_gib(max(SD_LEAST_GIB, budget)):.1f}"
+        arguments[place] = f"{name}={capped}" if mark else capped
     return arguments
 
 

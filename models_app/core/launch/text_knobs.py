@@ -26,9 +26,14 @@ class TextKnobs:
 def read_text_knobs(text: str, rules: str = POSIX) -> TextKnobs:
     """Never fails: a text that can't be split says nothing."""
     try:
-        given = dict(flag_values(split_command(text, rules)))
+        return text_knobs_of(split_command(text, rules))
     except LaunchError:
         return TextKnobs()
+
+
+def text_knobs_of(tokens: list[str]) -> TextKnobs:
+    """The knobs of the words of a command."""
+    given = dict(flag_values(tokens))
     return TextKnobs(
         batch=_number(given.get("batch", "")) or None,
         kv_unified="--no-kv-unified" not in given,

@@ -1,0 +1,136 @@
+"""Which devices a command will use, in the order of its own list, with what is free on them now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gpus_app.core.gpu_set import DevicePolicy, GpuDevice, GpuSet, fold, gpu_set
+from gpus_app.core.readings import DeviceReading
+from gpus_app.core.runtimes import CUDA, ROCM, VULKAN, runtime_of
+from models_app.core.spawn_guard.facts import LeaveAlone
+from models_app.core.spawn_guard.options import GuardOptions
+
+ORDER, BUS_ORDER = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
+RUNTIME_OF_NAME = {"cuda": CUDA, "rocm": ROCM, "hip": ROCM, "vulkan": VULKAN}
+"""How the names of devices begin -> the runtime that numbers them."""
+VENDOR = {CUDA: "nvidia", ROCM: "amd"}
+"""The runtimes that see the cards of one vendor only."""
+HIDING = {CUDA: "CUDA_VISIBLE_DEVICES", ROCM: "HIP_VISIBLE_DEVICES", VULKAN: "GGML_VK_VISIBLE_DEVICES"}
+"""The variable by which a runtime is kept from devices."""
+_NAME = re.compile(r"([A-Za-z]+)([0-9]{1,3})")
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchDevices:
+    """Devices in launch order. `names` are those of `--device`, () without that list; `positions` where each device
+    stands among all that the program sees.
+    """
+
+    devices: tuple[GpuDevice, ...]
+    runtime: str
+    names: tuple[str, ...] = ()
+    positions: tuple[int, ...] = ()
+
+    @property
+    def free_bytes(self) -> tuple[int, ...]:
+        return tuple(device.free_bytes for device in self.devices)
+
+    def main_last(self) -> LaunchDevices:
+        """With the emptiest device at the end of the list, where the fixed buffers go (sizing.md 14.3). Without a list
+        the order is the backend's own.
+        """
+        main = GpuSet(self.devices).live_main
+        if not self.names or main is None:
+            return self
+        order = [place for place in range(len(self.devices)) if place != main] + [main]
+        devices, names, positions = (
+            tuple(column[place] for place in order) for column in (self.devices, self.names, self.positions)
+        )
+        return LaunchDevices(devices, self.runtime, names, positions)  # type: ignore[arg-type]
+
+
+def policy_of(options: GuardOptions) -> DevicePolicy:
+    return DevicePolicy(
+        min_vram_gib=options.min_device_gb,
+        shared_memory=options.shared_memory,
+        pool_integrated=options.pool_integrated,
+        multi_gpu=options.multi_gpu,
+    )
+
+
+def launch_devices(
+    readings: Sequence[DeviceReading],
+    options: GuardOptions,
+    environment: Mapping[str, str],
+    program: str,
+    names: Sequence[str] = (),
+) -> LaunchDevices:
+    """The devices of a launch. Raises LeaveAlone where they cannot be told, or none was read."""
+    if not readings:
+        raise LeaveAlone("there is no reading of a GPU")
+    runtime = _named_runtime(names) or runtime_of(readings, program)
+    seen = _visible(
+        [item for item in readings if VENDOR.get(runtime, item.vendor) == item.vendor], runtime, environment
+    )
+    policy = policy_of(options)
+    if names:
+        positions = _numbered(names, seen, runtime)
+        chosen = [fold(seen[position], policy) for position in positions]
+    else:
+        chosen = list(gpu_set(seen, policy).devices)
+        index_at = {reading.index: position for position, reading in enumerate(seen)}
+        positions = tuple(index_at[device.index] for device in chosen)
+    if not chosen:
+        raise LeaveAlone("there is no reading of a GPU that counts")
+    if len(chosen) > 1 and runtime == CUDA and environment.get(ORDER) != BUS_ORDER and _differ(chosen):
+        raise LeaveAlone(f"the order of the devices is not known: {ORDER} is not {BUS_ORDER}")
+    return LaunchDevices(tuple(chosen), runtime, tuple(names), positions)
+
+
+def _differ(devices: Sequence[GpuDevice]) -> bool:
+    return len({device.name for device in devices}) > 1
+
+
+def _named_runtime(names: Sequence[str]) -> str:
+    """The runtime that all names belong to, "" without names."""
+    found = {RUNTIME_OF_NAME.get(match[1].lower(), "") if (match := _NAME.fullmatch(name)) else "" for name in names}
+    if not names:
+        return ""
+    if len(found) != 1 or "" in found:
+        raise LeaveAlone(f"nobody knows which devices {','.join(names)[:60]} are")
+    return found.pop()
+
+
+def _numbered(names: Sequence[str], seen: Sequence[DeviceReading], runtime: str) -> tuple[int, ...]:
+    """Positions of named devices. Vulkan numbers devices of all vendors in an order of its own."""
+    numbers = tuple(int(match[2]) for name in names if (match := _NAME.fullmatch(name)))
+    known = len(seen) == 1 if runtime == VULKAN else True
+    if not known or len(set(numbers)) != len(numbers) or max(numbers) >= len(seen):
+        raise LeaveAlone(f"nobody knows which devices {','.join(names)[:60]} are")
+    return numbers
+
+
+def _visible(
+    readings: Sequence[DeviceReading], runtime: str, environment: Mapping[str, str]
+) -> tuple[DeviceReading, ...]:
+    """Without the devices that are hidden, in the order in which the rest is numbered. As CUDA reads its variable: a
+    word that names no device ends the list.
+    """
+    listed = environment.get(HIDING[runtime])
+    if listed is None:
+        return tuple(readings)
+    found: list[DeviceReading] = []
+    for word in listed.split(","):
+        device = _device(word.strip(), readings)
+        if device is None or device in found:
+            break
+        found.append(device)
+    return tuple(found)
+
+
+def _device(word: str, readings: Sequence[DeviceReading]) -> DeviceReading | None:
+    if word.isdecimal() and len(word) < 4:
+        return readings[int(word)] if int(word) < len(readings) else None
+    return next((item for item in readings if word and item.uuid.startswith(word)), None)
