@@ -64,25 +64,26 @@ def _text(value: Any) -> str:
 @router.post("/hosts/{slug}/scan/", response={202: schemas.JobOut})
 def host_scan(request: HttpRequest, slug: str) -> Status[dict[str, Any]]:
     """Scan the folders of a host; the job that is running already where there is one."""
-    require(request.user, Level.OPERATE)
-    return Status(202, job_out(services.start_scan(host=host_for(request.user, slug), actor=actor_of(request)).job))
+    require(request.user, Level.VIEW)
+    started = services.start_scan(host=host_for(request.user, slug, Level.OPERATE), actor=actor_of(request))
+    return Status(202, job_out(started.job, request.user))
 
 
 @router.post("/hosts/{slug}/plan/", response={202: schemas.JobOut})
 def host_plan(request: HttpRequest, slug: str) -> Status[dict[str, Any]]:
     """Plan and render a host again."""
-    require(request.user, Level.OPERATE)
-    started = gpu_services.request_plan(host=host_for(request.user, slug), actor=actor_of(request))
+    require(request.user, Level.VIEW)
+    started = gpu_services.request_plan(host=host_for(request.user, slug, Level.OPERATE), actor=actor_of(request))
     if started is None:
         raise Unavailable("The queue does not take messages: planning waits until it does.")
-    return Status(202, job_out(started.job))
+    return Status(202, job_out(started.job, request.user))
 
 
 @router.post("/hosts/{slug}/publish/", response={202: schemas.JobOut})
 def host_publish(request: HttpRequest, slug: str, asked: schemas.PublishIn) -> Status[dict[str, Any]]:
     """Write a revision to the host, with every check that the Review page makes; a foreign file is never replaced."""
-    require(request.user, Level.OPERATE)
-    revision = selectors.get_revision(host_for(request.user, slug), asked.revision)
+    require(request.user, Level.VIEW)
+    revision = selectors.get_revision(host_for(request.user, slug, Level.OPERATE), asked.revision)
     started = start_write(
         revision=revision,
         message=asked.message,
@@ -90,4 +91,4 @@ def host_publish(request: HttpRequest, slug: str, asked: schemas.PublishIn) -> S
         typed_slug=asked.slug,
         actor=actor_of(request),
     )
-    return Status(202, job_out(started.job))
+    return Status(202, job_out(started.job, request.user))

@@ -21,6 +21,7 @@ from quartermaster_site.access.redaction import redact_lines
 from quartermaster_site.errors import NotFound
 from quartermaster_site.jobs import selectors as job_selectors
 from quartermaster_site.jobs.models import Job
+from quartermaster_site.jobs.sight import job_sight
 
 router = Router()
 MOST = 500
@@ -126,9 +127,9 @@ def job_list(request: HttpRequest, asked: Query[JobQuery]) -> dict[str, Any]:
     """Jobs, newest first."""
     require(request.user, Level.VIEW)
     words = {name: getattr(asked, name).replace("\x00", "")[:40] for name in ("kind", "state", "host")}
-    found = job_selectors.jobs(**words)
+    found = job_selectors.jobs(request.user, **words)
     offset, limit = paging(asked.offset, asked.limit)
-    items = [job_out(job) for job in found[offset : offset + limit]]
+    items = [job_out(job, request.user) for job in found[offset : offset + limit]]
     return {"items": items, "total": found.count(), "offset": offset}
 
 
@@ -138,7 +139,7 @@ def job_show(request: HttpRequest, number: int) -> dict[str, Any]:
     require(request.user, Level.VIEW)
     if not 0 < number < 1 << 62:
         raise NotFound("There is no such job.")
-    return job_out(job_selectors.get_job(number))
+    return job_out(job_selectors.get_job(number, request.user), request.user)
 
 
 def row_of(request: HttpRequest, number: int) -> Row:
@@ -207,11 +208,15 @@ def plan_out(plan: Plan) -> dict[str, Any]:
     }
 
 
-def job_out(job: Job) -> dict[str, Any]:
+def job_out(job: Job, user: Any) -> dict[str, Any]:
+    """A job as a person sees it: what may name hidden models is empty."""
+    whole = job_sight(user).is_whole(job)
     plain = ("kind", "state", "state_reason", "phase", "done", "total", "error", "advice")
     times = ("created_at", "started_at", "finished_at")
+    unseen = {} if whole else {"error": "", "advice": "", "done": 0, "total": None}
     return {name: getattr(job, name) for name in (*plain, *times)} | {
         "id": job.pk,
         "host": job.host.slug if job.host else "",
-        "subject": job.object_label,
+        "subject": job.object_label if whole else "",
+        **unseen,
     }

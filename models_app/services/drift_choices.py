@@ -14,6 +14,7 @@ from models_app.models import DiskVersion, ImportBatch, TargetWatch
 from models_app.selectors.comparing import live_revision, watch_of
 from models_app.services.drift import row_for, sync_finding
 from models_app.services.importing import start_import
+from models_app.services.seen_changes import require_drift_seen
 from models_app.services.writing import queue_write
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
@@ -40,6 +41,7 @@ def keep_ours(*, host: Host, finding: str, actor: Actor) -> Started:
         stored = DiskVersion.objects.filter(host=host, sha256=watch.sha256).exists()
         if watch.case in (Case.EDITED, Case.REPLACED) and not stored:
             raise Refused("What lies there is not kept here yet: have the host look at it first.")
+        require_drift_seen(host=host, live=live, actor=actor)
         started = queue_write(
             host=host,
             revision=live,

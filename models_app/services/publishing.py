@@ -22,6 +22,7 @@ from models_app.selectors.host_findings import blocking_findings
 from models_app.services.key_export import companions_of, export_keys, numbers_held, sha256_to_write
 from models_app.services.key_publishing import with_keys_of_today
 from models_app.services.revision_details import copy_details
+from models_app.services.seen_changes import require_seen
 from models_app.services.writing import NO_PIN, checked_message, queue_write, require_writable, start_write
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
@@ -68,6 +69,7 @@ def submit(*, revision: Revision, message: str = "", seen_path: str | None = Non
         if publishing_of(host).policy != Publishing.Policy.APPROVAL:
             raise Refused("No approval is needed on this host: write the text itself.")
         require_writable(host, revision, seen_path)
+        require_seen(host=host, text=revision, actor=actor)
         if revision.state in (Revision.State.WRITING, Revision.State.AWAITING):
             return revision
         others = Revision.objects.filter(host=host, state=Revision.State.AWAITING)

@@ -19,6 +19,7 @@ from models_app.core.export.drift import Case
 from models_app.models import Publishing, Revision, TargetWatch
 from models_app.selectors.comparing import watch_of
 from models_app.services.drift import GRACE, Report, judge, known_hashes, report_of, row_for, sync_finding
+from models_app.services.seen_changes import require_seen
 from models_app.services.writing import take_as_written
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
@@ -134,6 +135,7 @@ def adopt_seen(*, host: Host, sha256: str, actor: Actor) -> Revision:
             raise Refused("The file there is another one by now, or none of ours: have the host look again.")
         if found.sha256 == host.written_sha256:
             return found
+        require_seen(host=host, text=found, actor=actor)
         take_as_written(found, path=host.publish_path, by=actor.user)
         pin = {"pinned": found, "pinned_by": actor.name[:150], "pinned_at": timezone.now()}
         Publishing.objects.filter(host=host).update(**pin)

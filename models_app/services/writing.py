@@ -14,6 +14,7 @@ from models_app.selectors.host_findings import blocking_findings, files_to_check
 from models_app.services.drift import forget_question, note_ours, require_undrifted
 from models_app.services.key_export import companions_of
 from models_app.services.routers import reload_inputs
+from models_app.services.seen_changes import require_seen
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.access.permissions import Level, may, require
@@ -46,6 +47,7 @@ def start_write(
         host = Host.objects.select_for_update().get(pk=revision.host_id)
         revision = Revision.objects.select_for_update().get(pk=revision.pk)
         require_writable(host, revision, seen_path)
+        require_seen(host=host, text=revision, actor=actor)
         publishing = publishing_of(host)
         if publishing.pinned and publishing.pinned != revision and not lift_pin:
             raise Refused(f"{host} is pinned to revision {publishing.pinned.number}: lift the pin first.")

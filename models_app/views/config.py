@@ -25,6 +25,7 @@ from quartermaster_site.http import STOP_POLLING, Request, go_to, page, wants_fr
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.jobs.pages import job_row
 from quartermaster_site.jobs.selectors import unfinished_job
+from quartermaster_site.jobs.sight import job_sight
 
 
 @require_safe
@@ -68,7 +69,7 @@ def _config_page(
         "form": form,
         "planning": planning,
         "has_models": Row.objects.filter(host=host).exclude(state=Row.State.MISSING).exists(),
-        "last_job": job_row(last) if last else None,
+        "last_job": job_row(last, job_sight(request.user)) if last else None,
         "refused": refused,
         "revisions": list(selectors.revisions(host)[:10]),
         "may_operate": may(request.user, Level.OPERATE),

@@ -12,8 +12,9 @@ from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.access.selectors import setup_finished_at
 from quartermaster_site.errors import NotFound
 from quartermaster_site.http import Request, page
-from quartermaster_site.jobs.pages import job_row
+from quartermaster_site.jobs.pages import job_rows
 from quartermaster_site.jobs.selectors import jobs
+from quartermaster_site.jobs.sight import job_sight
 
 LAST = 10
 
@@ -31,7 +32,7 @@ def overview(request: Request) -> HttpResponse:
             *attention_lines(selectors.attention(LAST)),
             *plan_lines(selectors.troubled_plans()),
         ],
-        "jobs": [job_row(job) for job in jobs()[:LAST]],
+        "jobs": job_rows(jobs(request.user)[:LAST], job_sight(request.user)),
         "changes": changes(LAST),
     }
     return page(request, "overview.html", context)

@@ -21,6 +21,7 @@ from quartermaster_site.errors import EditConflict, Refused
 from quartermaster_site.http import Request, go_to, page
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.jobs.pages import job_row
+from quartermaster_site.jobs.sight import job_sight
 
 
 @require_safe
@@ -59,7 +60,7 @@ def _router_page(request: Request, host: Host, router: Router, form: RouterForm,
         "view": router_view(router, dict(plans), shows_commands=may_manage),
         "form": form,
         "last": last,
-        "last_job": job_row(last) if last else None,
+        "last_job": job_row(last, job_sight(request.user)) if last else None,
         "may_operate": may(request.user, Level.OPERATE),
         "may_manage": may_manage,
         "all": ALL,

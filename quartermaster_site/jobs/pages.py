@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
@@ -14,6 +16,7 @@ from django.utils.dateparse import parse_datetime
 from quartermaster_site.figures import UNKNOWN, duration
 from quartermaster_site.jobs.models import Job, State
 from quartermaster_site.jobs.selectors import can_retry, progress_text
+from quartermaster_site.jobs.sight import JobSight
 
 LOOKS: dict[str, tuple[str, str, str]] = {
     State.QUEUED: ("", "queued", "wait"),
@@ -86,8 +89,14 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """The panel of one job."""
+    """The panel of one job. `label` is what it is about; `unseen` stands in place of what it says, else it is empty."""
 
+    label: str
+    unseen: str
+    current: str
+    error: str
+    advice: str
+    log: str
     tone: str
     word: str
     shape: str
@@ -103,7 +112,15 @@ class JobView:
     can_retry: bool
 
 
-def job_row(job: Job) -> JobRow:
+UNSEEN = "What this job says names models that you may not see, so it is not shown."
+
+
+def job_rows(jobs: Iterable[Job], sight: JobSight) -> list[JobRow]:
+    return [job_row(job, sight) for job in jobs]
+
+
+def job_row(job: Job, sight: JobSight) -> JobRow:
+    """One line, for a person; what may name models that are hidden from them is left out."""
     tone, word, shape = LOOKS[job.state]
     return JobRow(
         pk=job.pk,
@@ -112,28 +129,35 @@ def job_row(job: Job) -> JobRow:
         tone=tone,
         word=word,
         shape=shape,
-        result=_outcome(job),
+        result=_outcome(job) if sight.is_whole(job) else "",
         by=_author(job),
         created_at=job.created_at,
         took=_seconds_text(job.duration),
     )
 
 
-def job_view(job: Job, *, may_cancel: bool, may_retry: bool) -> JobView:
+def job_view(job: Job, sight: JobSight, *, may_cancel: bool, may_retry: bool) -> JobView:
     """The panel; `may_*` say what the person looking at it is allowed to do."""
     tone, word, shape = LOOKS[job.state]
+    whole = sight.is_whole(job)
     return JobView(
+        label=job.label if whole or job.host is None else job.host.name,
+        unseen="" if whole else UNSEEN,
+        current=job.current if whole else "",
+        error=job.error if whole else "",
+        advice=job.advice if whole else "",
+        log=job.log if whole else "",
         tone=tone,
         word=word,
         shape=shape,
         by=_author(job),
         took=_seconds_text(job.duration),
-        progress=progress_text(job),
+        progress=progress_text(job) if whole else "",
         phases=_phases(job),
-        results=(*_results(job.result), *_problems(job)) if job.is_finished else (),
+        results=(*_results(job.result), *_problems(job)) if whole and job.is_finished else (),
         error_title=_spaced(job.error_kind) or "Failed",
         links=_links(job),
-        relatives=_relatives(job),
+        relatives=_relatives(job, sight),
         can_cancel=may_cancel and not job.is_finished and job.state != State.CANCELLING,
         can_retry=may_retry and can_retry(job),
     )
@@ -206,9 +230,12 @@ def _links(job: Job) -> tuple[Link, ...]:
     return (Link(reverse("models:host-show", args=[slug]), job.host.name),)
 
 
-def _relatives(job: Job) -> tuple[Link, ...]:
-    related = [("started by", job.parent), ("again after", job.retry_of)]
-    related += [("then", child) for child in job.children.defer("log", "inputs")]
+def _relatives(job: Job, sight: JobSight) -> tuple[Link, ...]:
+    before = (("started by", job.parent_id), ("again after", job.retry_of_id))
+    around = Q(parent=job) | Q(pk__in=[pk for _, pk in before if pk])
+    seen = {other.pk: other for other in sight.seen(Job.objects.filter(around)).defer("log", "inputs").order_by("-pk")}
+    related = [(word, seen.pop(pk, None)) for word, pk in before if pk]
+    related += [("then", child) for child in seen.values()]
     return tuple(
         Link(reverse("jobs:job-show", args=[other.pk]), f"{word} {other.get_kind_display().lower()}", other.pk)
         for word, other in related

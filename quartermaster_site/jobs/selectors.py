@@ -9,11 +9,14 @@ from django.db.models import QuerySet
 from quartermaster_site.errors import NotFound
 from quartermaster_site.jobs import kinds
 from quartermaster_site.jobs.models import UNFINISHED, Job, State
+from quartermaster_site.jobs.sight import job_sight
 
 
-def jobs(*, state: str = "", kind: str = "", host: str = "", mine_of: Any = None) -> QuerySet[Job]:
-    """Newest first, without folder listings. `state` is a state or `unfinished`; unknown values match nothing."""
-    found = Job.objects.exclude(kind__in=kinds.UNLISTED).select_related("host", "started_by")
+def jobs(user: Any, *, state: str = "", kind: str = "", host: str = "", mine_of: Any = None) -> QuerySet[Job]:
+    """Those that a person sees, newest first, without folder listings. `state` is a state or `unfinished`; unknown
+    values match nothing.
+    """
+    found = job_sight(user).seen(Job.objects.exclude(kind__in=kinds.UNLISTED)).select_related("host", "started_by")
     found = found.defer("log", "inputs", "final_report")
     if state == "unfinished":
         found = found.filter(state__in=UNFINISHED)
@@ -28,9 +31,9 @@ def jobs(*, state: str = "", kind: str = "", host: str = "", mine_of: Any = None
     return found.order_by("-id")
 
 
-def get_job(pk: int) -> Job:
-    """One job with everything its page shows; NotFound."""
-    found = Job.objects.select_related("host", "started_by", "parent", "retry_of")
+def get_job(pk: int, user: Any) -> Job:
+    """One job with everything its page shows, for a person; NotFound."""
+    found = job_sight(user).seen(Job.objects.select_related("host", "started_by", "parent", "retry_of"))
     # The inputs of a scan name every known file: a megabyte for ten thousand models.
     job = found.defer("inputs", "parent__inputs", "retry_of__inputs").filter(pk=pk).first()
     if job is None:

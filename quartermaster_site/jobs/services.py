@@ -17,6 +17,7 @@ from quartermaster_site.errors import NotAllowed, QuartermasterError, Refused
 from quartermaster_site.jobs import connection, dispatch, kinds, outcomes
 from quartermaster_site.jobs.models import UNFINISHED, Job, State
 from quartermaster_site.jobs.receiving import receiver_of
+from quartermaster_site.jobs.sight import job_sight
 
 log = logging.getLogger(__name__)
 MARK_TASK = "quartermaster_site.jobs.host_tasks.leave_cancel_mark"
@@ -109,12 +110,17 @@ def _fail(job: Job, kind: str, error: str, advice: str = "") -> None:
 
 def may_cancel(user: Any, job: Job) -> bool:
     """Admins any job; operators and editors their own."""
-    return may(user, Level.MANAGE) or (may(user, Level.OPERATE, job.host) and job.started_by_id == user.pk)
+    return may(user, Level.MANAGE) or (job.started_by_id == user.pk and may_retry(user, job))
+
+
+def may_retry(user: Any, job: Job) -> bool:
+    """Whoever may operate what the job is about."""
+    return may(user, Level.OPERATE, job_sight(user).subject(job))
 
 
 def cancel_job(*, job: Job, actor: Actor) -> Job:
     """Ask a job to stop. One that has not begun ends at once; a running one between two files."""
-    require(actor.user, Level.OPERATE, job.host)
+    require(actor.user, Level.OPERATE, job_sight(actor.user).subject(job))
     if not may_cancel(actor.user, job):
         raise NotAllowed("You can cancel jobs that you started. An administrator can cancel any.")
     with transaction.atomic():
@@ -151,7 +157,7 @@ def _send_mark(job: Job) -> None:
 
 def retry_job(*, job: Job, actor: Actor) -> Started:
     """Start finished work again with the same inputs."""
-    require(actor.user, Level.OPERATE, job.host)
+    require(actor.user, Level.OPERATE, job_sight(actor.user).subject(job))
     if not job.is_finished:
         raise Refused("This job is not over yet: cancel it first.")
     if not kinds.BY_SLUG[job.kind].repeatable:

@@ -11,11 +11,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from quartermaster_site.access.audit import actor_of
-from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.access.permissions import Level, needs
 from quartermaster_site.http import STOP_POLLING, Request, go_to, page, wants_fragment
 from quartermaster_site.jobs import kinds, selectors, services
 from quartermaster_site.jobs.models import State
-from quartermaster_site.jobs.pages import job_row, job_view
+from quartermaster_site.jobs.pages import job_rows, job_view
+from quartermaster_site.jobs.sight import job_sight
 
 PER_PAGE = 50
 STATE_FILTERS = {"": "all", "unfinished": "running", State.FAILED.value: "failed", State.LOST.value: "lost"}
@@ -29,16 +30,18 @@ def job_list(request: HttpRequest) -> HttpResponse:
     state, kind, host = (request.GET.get(name, "").replace("\x00", "") for name in ("state", "kind", "host"))
     state = state if state in STATE_FILTERS else ""
     mine = request.GET.get("mine") == "1"
+    user = cast(Request, request).user
     jobs = selectors.jobs(
+        user,
         state=state,
         kind=kind if kind in kinds.BY_SLUG else "",
         host=host,
-        mine_of=request.user if mine else None,
+        mine_of=user if mine else None,
     )
     shown = Paginator(jobs, PER_PAGE).get_page(request.GET.get("page"))
     unfinished = any(not job.is_finished for job in shown)
     context = {
-        "rows": [job_row(job) for job in shown],
+        "rows": job_rows(shown, job_sight(user)),
         "page": shown,
         "unfinished": unfinished,
         "chips": _chips(state, mine),
@@ -64,27 +67,25 @@ def _chips(state: str, mine: bool) -> list[dict[str, object]]:
 @needs(Level.VIEW)
 def job_show(request: HttpRequest, pk: int) -> HttpResponse:
     """One job; its panel alone for htmx, with 286 once there is nothing left to poll for."""
-    job = selectors.get_job(pk)
     user = cast(Request, request).user
-    context = {
-        "job": job,
-        "view": job_view(job, may_cancel=services.may_cancel(user, job), may_retry=may(user, Level.OPERATE)),
-    }
+    job, sight = selectors.get_job(pk, user), job_sight(user)
+    may_cancel, may_retry = services.may_cancel(user, job), services.may_retry(user, job)
+    context = {"job": job, "view": job_view(job, sight, may_cancel=may_cancel, may_retry=may_retry)}
     status = STOP_POLLING if wants_fragment(request) and job.is_finished else 200
     return page(request, "jobs/job_detail.html", context, fragments=["job-panel"], status=status)
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def job_cancel(request: HttpRequest, pk: int) -> HttpResponse:
-    services.cancel_job(job=selectors.get_job(pk), actor=actor_of(request))
+    services.cancel_job(job=selectors.get_job(pk, cast(Request, request).user), actor=actor_of(request))
     return go_to(request, reverse("jobs:job-show", args=[pk]))
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def job_retry(request: HttpRequest, pk: int) -> HttpResponse:
-    started = services.retry_job(job=selectors.get_job(pk), actor=actor_of(request))
+    started = services.retry_job(job=selectors.get_job(pk, cast(Request, request).user), actor=actor_of(request))
     if not started.created:
         messages.info(request, "The same work is already queued or running.")
     return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))
