@@ -1,4 +1,4 @@
-"""How the machine of a host was enrolled: its code, its public key, its account at the broker, and who answers for it."""
+"""How the machine of a host was enrolled: its code, public key and account at the broker, and who answers for it."""
 
 from __future__ import annotations
 

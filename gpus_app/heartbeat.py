@@ -12,7 +12,7 @@ from celery.signals import worker_ready, worker_shutting_down
 
 from quartermaster_site import env
 from quartermaster_site.jobs.dispatch import CONTROL_QUEUE, send
-from quartermaster_site.version import product_version
+from quartermaster_site.version import PROTOCOL, product_version
 
 TASK = "gpus_app.tasks.host_heartbeat"
 EVERY_SECONDS = 5.0
@@ -23,7 +23,9 @@ _over = threading.Event()
 
 def beat() -> None:
     """One heartbeat."""
-    facts = {"worker": platform.node(), "version": product_version(), "sent_at": time.time()}
+    facts: dict[str, Any] = {"worker": platform.node(), "version": product_version(), "sent_at": time.time()}
+    if env.agent_instance():
+        facts["protocol"] = PROTOCOL
     send(TASK, CONTROL_QUEUE, slug=env.host_slug(), **facts)
 
 

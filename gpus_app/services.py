@@ -197,17 +197,21 @@ def start_probe(*, host: Host, actor: Actor) -> Started:
     return started
 
 
-def note_heartbeat(*, slug: str, worker: str, version: str, sent_at: float) -> None:
-    """A worker of the host is alive. Heartbeats of hosts that nobody registered are ignored."""
+def note_heartbeat(*, slug: str, worker: str, version: str, sent_at: float, protocol: int = 0) -> None:
+    """A worker of the host is alive. Heartbeats of hosts that nobody registered are ignored.
+
+    A worker whose messages are of another version, or whose host is paused, is asked for nothing.
+    """
     now = timezone.now()
     Host.objects.filter(slug=slug).update(
         last_seen_at=now,
         worker_id=worker[:64],
         worker_version=version[:32],
+        worker_protocol=protocol,
         clock_skew_seconds=round(now.timestamp() - sent_at, 1),
     )
     host = selectors.hosts().filter(slug=slug).first()
-    if host is None:
+    if host is None or host.why_jobs_wait:
         return
     if host.probed_at is None and not host.jobs.filter(kind="probe_devices").exists():
         start_probe(host=host, actor=Actor())

@@ -5,15 +5,19 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from gpus_app import services
+from django.db import OperationalError
+
+from gpus_app import agent_messages, enrolment, services
+from quartermaster_site.agent import envelope
 from quartermaster_site.celery import app
+from quartermaster_site.errors import Unavailable
 from quartermaster_site.jobs import untrusted
 
 log = logging.getLogger(__name__)
 
 
 @app.task(name="gpus_app.tasks.host_heartbeat")  # type: ignore[untyped-decorator]
-def host_heartbeat(slug: Any, worker: Any, version: Any, sent_at: Any) -> None:
+def host_heartbeat(slug: Any, worker: Any, version: Any, sent_at: Any, protocol: Any = 0) -> None:
     """A worker is alive; what it says is untrusted."""
     try:
         services.note_heartbeat(
@@ -21,6 +25,25 @@ def host_heartbeat(slug: Any, worker: Any, version: Any, sent_at: Any) -> None:
             worker=untrusted.text(worker, "worker", 64),
             version=untrusted.text(version, "version", 32),
             sent_at=untrusted.number(sent_at, "sent_at", 0, 1e11),
+            protocol=untrusted.integer(protocol, "protocol", 0, 1 << 30),
         )
     except untrusted.ReportRefused as refused:
         log.warning("heartbeat refused: %s", refused)
+
+
+@app.task(  # type: ignore[untyped-decorator]
+    name=envelope.TASK, autoretry_for=(OperationalError,), max_retries=8, retry_backoff=1
+)
+def agent_message(envelope: Any) -> None:
+    """Whatever an enrolled machine reports, signed by it; untrusted."""
+    agent_messages.receive(envelope)
+
+
+@app.task(name="gpus_app.tasks.renew_broker_accounts")  # type: ignore[untyped-decorator]
+def renew_broker_accounts() -> None:
+    """Every half minute: a broker that was restarted has forgotten who may use it."""
+    try:
+        for slug in enrolment.renew_accounts():
+            log.warning("the broker knew the account of %s no longer: it was made again", slug)
+    except Unavailable as error:
+        log.warning("accounts of machines: %s", error)

@@ -8,7 +8,7 @@ from typing import Any
 from celery import Celery
 from kombu.entity import Exchange, Queue
 
-from quartermaster_site import broker, env
+from quartermaster_site import broker, env, redis_broker, seals
 from quartermaster_site.jobs.kinds import CONTROL_QUEUE
 
 HOST_MODULES = (
@@ -23,12 +23,15 @@ HOST_MODULES = (
 CONTROL_MODULES = ("quartermaster_site.jobs.tasks", "gpus_app.tasks", "models_app.tasks")
 SWEEP_SECONDS = 30.0
 WRITE_SECONDS = 10.0
-_VISIBILITY_SECONDS = 24 * 3600
-"""Redis gives a message that nobody confirmed to another worker after this time; a scan may take hours."""
 
 
 def host_queue(slug: str) -> str:
     return f"host.{slug}"
+
+
+def _own_queue() -> str:
+    """The queue that this process takes messages from."""
+    return host_queue(env.host_slug()) if env.role() == "host" else CONTROL_QUEUE
 
 
 def _queue(name: str) -> Queue:
@@ -42,7 +45,8 @@ def _broker() -> dict[str, Any]:
     if url:
         # Celery names a socket in its own way.
         url = url.replace("unix://", "redis+socket://", 1) if url.startswith("unix://") else url
-        return {"broker_url": url, "broker_transport_options": {"visibility_timeout": _VISIBILITY_SECONDS}}
+        redis_broker.register()
+        return {"broker_url": url, "broker_transport_options": redis_broker.options(_own_queue())}
     broker.register()
     return {
         "broker_url": "filesystem://localhost//",
@@ -55,7 +59,7 @@ def configuration() -> dict[str, Any]:
     host_only = env.role() == "host"
     return {
         **_broker(),
-        "task_queues": [_queue(host_queue(env.host_slug()) if host_only else CONTROL_QUEUE)],
+        "task_queues": [_queue(_own_queue())],
         "task_default_queue": CONTROL_QUEUE,
         "task_create_missing_queues": True,
         "task_serializer": "json",
@@ -79,6 +83,11 @@ def configuration() -> dict[str, Any]:
                 "schedule": SWEEP_SECONDS,
                 "options": {"queue": CONTROL_QUEUE, "expires": SWEEP_SECONDS},
             },
+            "renew-broker-accounts": {
+                "task": "gpus_app.tasks.renew_broker_accounts",
+                "schedule": SWEEP_SECONDS,
+                "options": {"queue": CONTROL_QUEUE, "expires": SWEEP_SECONDS},
+            },
             "publish-due-keys": {
                 "task": "models_app.tasks.publish_due_keys",
                 "schedule": SWEEP_SECONDS,
@@ -93,6 +102,7 @@ def configuration() -> dict[str, Any]:
     }
 
 
+seals.connect()
 if env.role() != "host":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "quartermaster_site.settings")
 

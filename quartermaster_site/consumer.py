@@ -12,15 +12,33 @@ from typing import Any
 
 from celery.worker.consumer import Consumer as CeleryConsumer
 
+from quartermaster_site import env, seals
+
 log = logging.getLogger(__name__)
 
 
 class Consumer(CeleryConsumer):  # type: ignore[misc]
+    _restored = False
+
+    def _restore_once(self) -> None:
+        """A host's only worker takes back what its predecessor held when it was killed; not at later connections."""
+        if self._restored or env.role() != "host" or not env.redis_url():
+            return
+        self._restored = True
+        from quartermaster_site.redis_transport import restore  # imports redis
+
+        if count := restore(self.connection.default_channel):
+            log.warning("%d messages come back that an earlier worker had taken", count)
+
     def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
         handle = super().create_task_handler(*args, **options)
+        doubts = seals.are_used() and env.role() != "host"
+        self._restore_once()
 
         def handle_or_drop(message: Any) -> Any:
             try:
+                if doubts and not seals.is_ours(message):
+                    raise ValueError(f"{message.headers.get('task')} comes from none of our processes")
                 return handle(message)
             except self.connection_errors:
                 raise

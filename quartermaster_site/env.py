@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 from pathlib import Path
+from urllib.parse import urlencode
 
 from gpus_app.core.errors import QuartermasterError
 from quartermaster_site.access.networks import Network, parse_network
@@ -149,7 +150,35 @@ def redis_url() -> str:
     url = text("QM_REDIS_URL")
     if url and not url.startswith(("redis://", "rediss://", "unix://")):
         raise ConfigurationError("QM_REDIS_URL must start with redis://, rediss:// or unix://.")
-    return url
+    return _with_ca(url, redis_ca())
+
+
+def agent_redis_url() -> str:
+    """The same Redis as other machines reach it; `QM_REDIS_URL` when unset."""
+    url = text("QM_AGENT_REDIS_URL")
+    if url and not url.startswith(("redis://", "rediss://")):
+        raise ConfigurationError("QM_AGENT_REDIS_URL must start with redis:// or rediss://.")
+    return url or text("QM_REDIS_URL")
+
+
+def redis_ca() -> str:
+    """The path of a file with the certificates that a rediss:// server is checked against; the system's when unset."""
+    path = text("QM_REDIS_CA")
+    if path and not os.path.isfile(path):
+        raise ConfigurationError(f"QM_REDIS_CA: there is no file {path}.")
+    return path
+
+
+def _with_ca(url: str, path: str) -> str:
+    """Both redis and kombu take the file from the address."""
+    if not path or not url.startswith("rediss://"):
+        return url
+    return f"{url}{'&' if '?' in url else '?'}{urlencode({'ssl_cert_reqs': 'required', 'ssl_ca_certs': path})}"
+
+
+def agent_instance() -> str:
+    """Which start of `quartermaster agent` this worker belongs to; "" for the worker beside the server."""
+    return text("QM_AGENT_INSTANCE")
 
 
 def database_url() -> str:
@@ -220,7 +249,9 @@ READERS = (
     allowed_hosts,
     trusted_origins,
     trusted_proxies,
+    redis_ca,
     redis_url,
+    agent_redis_url,
     database_url,
     role,
     host_slug,
@@ -236,6 +267,7 @@ VARIABLES = frozenset(
         *("QM_REDIS_URL", "QM_DATABASE_URL", "QM_ROLE", "QM_HOST_SLUG", "QM_BROWSE_ROOTS", "QM_LOG_LEVEL"),
         "QM_BACKEND_ROOTS",
         "QM_SEALING_KEY",
+        *("QM_AGENT_REDIS_URL", "QM_AGENT_INSTANCE", "QM_REDIS_CA"),
         "QM_TRUSTED_PROXIES",
         *("QM_VENV", "QM_PYTHON"),
     }

@@ -17,8 +17,8 @@ _DEFAULT_ADDRESS = "http://127.0.0.1:8420"
 
 
 @contextmanager
-def only_one(data_dir: Path) -> Iterator[None]:
-    """Hold the data folder: two `up` on one folder would take each other's messages."""
+def only_one(data_dir: Path, verb: str = "up") -> Iterator[None]:
+    """Hold the data folder: two `up` on one folder would take each other's messages, and an agent has its own."""
     path = data_dir / "up.lock"
     try:
         stream = path.open("a+")
@@ -32,7 +32,7 @@ def only_one(data_dir: Path) -> Iterator[None]:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise env.ConfigurationError(
-                    f"another `quartermaster up` uses the data folder {data_dir}: stop it, or set QM_DATA_DIR."
+                    f"another `quartermaster {verb}` uses the data folder {data_dir}: stop it, or set QM_DATA_DIR."
                 ) from error
         yield
 

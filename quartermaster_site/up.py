@@ -14,7 +14,7 @@ from types import FrameType
 from typing import NoReturn
 
 from gpus_app.core.errors import QuartermasterError, UsageError
-from quartermaster_site import env, preparation, processes, serving
+from quartermaster_site import env, preparation, processes, serving, workers
 from quartermaster_site.network import check_port, served_names, wait_until_up
 from quartermaster_site.processes import Child
 from quartermaster_site.serving import Serving
@@ -85,6 +85,7 @@ def _start(options: argparse.Namespace, children: list[Child]) -> Serving | None
     _check_serve(options)
     names = served_names(options.host)
     os.environ.setdefault("QM_ALLOWED_HOSTS", ",".join(names))
+    env.secret_key()  # made here, before two processes would
     if not options.no_worker:
         # It needs no database, so it may start while that is prepared.
         children.append(_host_worker())
@@ -147,48 +148,16 @@ def _web(host: str, port: int) -> Child:
     options = ["--bind", bind, "--worker-class", "gthread", "--workers", "1", "--threads", str(_WEB_THREADS)]
     quiet = ["--no-control-socket", "--log-level", "warning", "--graceful-timeout", "3", "--timeout", "60"]
     command = ["gunicorn", "quartermaster_site.wsgi:application", *options, *quiet]
-    return _child("web", command, role="web", quit_signal=signal.SIGQUIT)
+    return workers.child("web", command, role="web", quit_signal=signal.SIGQUIT)
 
 
 def _control_worker() -> Child:
     schedule = str(env.data_dir() / "beat-schedule")
-    return _worker("control", role="control", queue="control", slots=2, more=["-B", "--schedule", schedule])
+    return workers.worker("control", role="control", queue="control", slots=2, more=["-B", "--schedule", schedule])
 
 
 def _host_worker() -> Child:
-    return _worker("host", role="host", queue=f"host.{env.host_slug()}", slots=4)
-
-
-def _worker(name: str, *, role: str, queue: str, slots: int, more: Sequence[str] = ()) -> Child:
-    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", env.log_level()]
-    pool = ["-P", "threads", "-c", str(slots), "-Q", queue, "-n", f"{name}@%h"]
-    command = ["celery", "-A", "quartermaster_site.celery", "worker", *pool, *quiet, *more]
-    return _child(name, command, role=role, quit_signal=signal.SIGQUIT)
-
-
-def _child(name: str, command: Sequence[str], *, role: str, quit_signal: signal.Signals) -> Child:
-    inherited = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-    environment = {
-        **os.environ,
-        "QM_ROLE": role,
-        "QM_DATA_DIR": str(env.data_dir()),
-        "PYTHONPATH": os.pathsep.join([str(BASE_DIR), *inherited]),
-        "PYTHONUNBUFFERED": "1",
-        # Each worker would run all system checks at its start, for half a second.
-        "CELERY_SKIP_CHECKS": "1",
-    }
-    if role == "host":
-        # Proof of the split in every run: a host worker cannot even name the database.
-        for variable in ("QM_DATABASE_URL", "QM_DATABASE_URL_FILE", "DJANGO_SETTINGS_MODULE"):
-            environment.pop(variable, None)
-    return processes.start(
-        name,
-        [sys.executable, "-P", "-m", *command],
-        environment=environment,
-        folder=BASE_DIR,
-        log_folder=env.data_dir() / "logs",
-        quit_signal=quit_signal,
-    )
+    return workers.worker("host", role="host", queue=f"host.{env.host_slug()}", slots=workers.HOST_SLOTS)
 
 
 def _check(children: Sequence[Child]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from quartermaster_site import env
+from quartermaster_site.agent import envelope
 from quartermaster_site.celery import app
 from quartermaster_site.jobs.kinds import CONTROL_QUEUE
 
@@ -16,4 +18,6 @@ def send(task: str, queue: str, **arguments: Any) -> None:
         app.loader.import_default_modules()
         app.tasks[task].apply(kwargs=arguments, throw=True)
         return
+    if env.agent_instance():
+        task, arguments = envelope.TASK, envelope.sealed(task, arguments)
     app.send_task(task, kwargs=arguments, queue=queue)

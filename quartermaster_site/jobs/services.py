@@ -6,6 +6,8 @@ import logging
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -85,8 +87,26 @@ def _queue(job: Job) -> Started:
         if existing is None:
             raise
         return Started(existing, created=False)
-    transaction.on_commit(lambda: _send(job, kind))
+    if not _is_kept_back(job):
+        transaction.on_commit(lambda: _send(job, kind))
     return Started(job, created=True)
+
+
+def _is_kept_back(job: Job) -> bool:
+    """A paused host is sent nothing."""
+    return kinds.BY_SLUG[job.kind].on_host and job.host is not None and job.host.paused
+
+
+def send_kept_back(host: Any, since: datetime | None) -> None:
+    """Send the jobs that were made for a host while it was paused. Inside the transaction that resumes it."""
+    kept = Job.objects.select_related("host").filter(host=host, state__in=[State.WAITING, State.QUEUED])
+    for job in kept.filter(created_at__gte=since).order_by("pk") if since else ():
+        kind = kinds.BY_SLUG[job.kind]
+        if kind.on_host:
+            job.state, job.state_reason = (State.WAITING if job.waits_for else State.QUEUED), job.waits_for
+            job.queued_at = timezone.now()
+            job.save(update_fields=["state", "state_reason", "queued_at"])
+            transaction.on_commit(partial(_send, job, kind))
 
 
 def _send(job: Job, kind: kinds.Kind) -> None:

@@ -1,0 +1,39 @@
+"""kombu's Redis transport without what it keeps about bindings: every queue has an exchange of its own name.
+
+Whoever may write there could have the messages of others copied to a list of their own. A host's worker may write to
+the control queue and not look into it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kombu.transport import redis
+
+
+class Channel(redis.Channel):
+    def get_table(self, exchange: str) -> list[Any]:
+        return [(exchange, "", exchange)]
+
+    def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
+        """Nothing to note down."""
+
+    def _size(self, queue: str) -> int:
+        """How full a queue is when it is declared: nobody asks, and not everybody may look."""
+        return 0
+
+
+class Transport(redis.Transport):
+    Channel = Channel
+
+
+def restore(channel: Any) -> int:
+    """Put back what an earlier worker of this queue had taken and never confirmed, because it was killed.
+
+    For the start of the only worker of a queue: it would get these messages a day later. Returns their number.
+    """
+    with channel.conn_or_acquire() as client:
+        tags = client.zrange(channel.unacked_index_key, 0, -1)
+        for tag in tags:
+            channel.qos.restore_by_tag(tag, client)
+    return len(tags)
