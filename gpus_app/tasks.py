@@ -8,7 +8,7 @@ from typing import Any
 from django.db import OperationalError
 
 from gpus_app import agent_messages, enrolment, services
-from quartermaster_site.agent import envelope
+from quartermaster_site.agent.envelope import TASK as AGENT_MESSAGE
 from quartermaster_site.celery import app
 from quartermaster_site.errors import Unavailable
 from quartermaster_site.jobs import untrusted
@@ -32,7 +32,7 @@ def host_heartbeat(slug: Any, worker: Any, version: Any, sent_at: Any, protocol:
 
 
 @app.task(  # type: ignore[untyped-decorator]
-    name=envelope.TASK, autoretry_for=(OperationalError,), max_retries=8, retry_backoff=1
+    name=AGENT_MESSAGE, autoretry_for=(OperationalError,), max_retries=8, retry_backoff=1
 )
 def agent_message(envelope: Any) -> None:
     """Whatever an enrolled machine reports, signed by it; untrusted."""

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -20,7 +19,6 @@ from quartermaster_site.processes import Child
 from quartermaster_site.serving import Serving
 
 DEFAULT_PORT = 8420
-BASE_DIR = Path(__file__).resolve().parent.parent
 _WEB_THREADS = 8
 _READY_SECONDS = 60.0
 _MOST_RESTARTS = 3
