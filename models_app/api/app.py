@@ -12,7 +12,6 @@ from ninja.security import HttpBearer
 from gpus_app.core.errors import QuartermasterError
 from models_app.api.acting import router as acting
 from models_app.api.agents import router as agents
-from models_app.api.agents import router as agents
 from models_app.api.reading import router as reading
 from quartermaster_site.access.gate import is_admitted
 from quartermaster_site.access.tokens import person_of
@@ -46,7 +45,6 @@ api = NinjaAPI(
 )
 api.add_router("", reading)
 api.add_router("", acting)
-api.add_router("", agents)
 api.add_router("", agents)
 
 
