@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from logging import Formatter, LogRecord
 
+from django.http import HttpResponse
+
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Line breaks of every kind, what terminals take as orders, and marks that turn the direction of text."""
-
-from django.http import HttpResponse
 
 UNREADABLE_REQUESTS = ("RequestDataTooBig", "TooManyFieldsSent", "TooManyFilesSent")
 """Django's names for requests that it refuses to read; each has a logger of its own."""
