@@ -12,10 +12,11 @@ from django.db import models
 from django.utils import timezone
 
 from gpus_app.agent_rows import Agent
+from gpus_app.telemetry_rows import Telemetry, TelemetryPoint
 from quartermaster_site.access.rules import Scope
 from quartermaster_site.version import PROTOCOL
 
-__all__ = ["Agent", "Backend", "Device", "Dialect", "Host", "HostSetting", "OsFamily"]
+__all__ = ["Agent", "Backend", "Device", "Dialect", "Host", "HostSetting", "OsFamily", "Telemetry", "TelemetryPoint"]
 
 LATE_AFTER = timedelta(seconds=30)
 OFFLINE_AFTER = timedelta(seconds=90)

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import OperationalError
 
-from gpus_app import agent_messages, enrolment, services
+from gpus_app import agent_messages, enrolment, services, telemetry
 from quartermaster_site.agent.envelope import TASK as AGENT_MESSAGE
 from quartermaster_site.celery import app
 from quartermaster_site.errors import Unavailable
@@ -47,3 +47,12 @@ def renew_broker_accounts() -> None:
             log.warning("the broker knew the account of %s no longer: it was made again", slug)
     except Unavailable as error:
         log.warning("accounts of machines: %s", error)
+
+
+@app.task(name="gpus_app.tasks.host_sampled")  # type: ignore[untyped-decorator]
+def host_sampled(slug: Any, sample: Any) -> None:
+    """What a host measured; untrusted."""
+    try:
+        telemetry.take_sample(untrusted.text(slug, "slug", 40), untrusted.mapping(sample, "the sample"))
+    except untrusted.ReportRefused as refused:
+        log.warning("sample refused: %s", refused)

@@ -11,4 +11,4 @@ class ModelsConfig(AppConfig):
     verbose_name = "Models"
 
     def ready(self) -> None:
-        from models_app.services import routers, target_looks, voice_jobs, watching  # noqa: F401  connects signals
+        from models_app.services import routers, sampling, target_looks, voice_jobs, watching  # noqa: F401  connects signals

@@ -25,6 +25,7 @@ from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.errors import NotAllowed, Refused
 from quartermaster_site.jobs.models import Job, State
 from quartermaster_site.preparation import recover
+from tests.models.test_watching import questions
 
 
 @pytest.fixture
@@ -316,9 +317,8 @@ def test_writing_by_itself_stops_at_a_drift(target, beat, host, do, actor):
 
 
 def test_a_look_from_before_a_write_is_not_believed(target, beat, host, do, actor, monkeypatch):
-    asked = []
     with monkeypatch.context() as patch:
-        patch.setattr("models_app.services.target_looks.dispatch.send", lambda *_, **more: asked.append(more))
+        asked = questions(patch)
         beat()
     answer = {"path": str(target), "sha256": "0" * 64, "size_bytes": 1, "has_header": True, "text": "x"}
     do(start_write, revision=live_revision(host), actor=actor)
@@ -327,8 +327,7 @@ def test_a_look_from_before_a_write_is_not_believed(target, beat, host, do, acto
 
 
 def test_what_a_host_says_is_believed_only_when_asked_for(target, beat, host, monkeypatch):
-    asked = []
-    monkeypatch.setattr("models_app.services.target_looks.dispatch.send", lambda *_, **more: asked.append(more))
+    asked = questions(monkeypatch)
     beat()
     answer = {"path": str(target), "sha256": "0" * 64, "size_bytes": 1, "has_header": True, "text": "x"}
     target_looked_at(slug="local", token="guessed", answer=answer)

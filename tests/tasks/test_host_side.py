@@ -27,6 +27,7 @@ print("\\n".join(sorted(name for name in app.tasks if not name.startswith("celer
 """
 TASKS = [
     "gpus_app.host_tasks.probe_devices",
+    "gpus_app.sampling.keep_sampling",
     "models_app.host_tasks.ask_router",
     "models_app.host_tasks.browse_folder",
     "models_app.host_tasks.find_checker",
