@@ -5,7 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import sys
 import tempfile
+
+# Container images often forbid bytecode. Every process that a test starts would compile the whole product again, and
+# pytest rewrite every assertion again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 _KEPT = {"QM_DATABASE_URL", "QM_CHROMIUM", "QM_LLAMA_BIN"}  # what the tests themselves run on or with
 for _name in [name for name in os.environ if name.startswith("QM_") and name not in _KEPT]:

@@ -15,7 +15,8 @@ __all__ = ["CONTROL_QUEUE", "send"]
 def send(task: str, queue: str, **arguments: Any) -> None:
     """Queue a task. With `task_always_eager` (tests) it runs here and now, and its errors propagate."""
     if app.conf.task_always_eager:
-        app.loader.import_default_modules()
+        if task not in app.tasks:
+            app.loader.import_default_modules()  # runs Django's system checks as well: not for every task
         app.tasks[task].apply(kwargs=arguments, throw=True)
         return
     if env.agent_instance():
