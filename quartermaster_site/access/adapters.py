@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core import context
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.core.internal import ratelimit
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
@@ -12,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from quartermaster_site.access import throttling
-from quartermaster_site.http import client_address
+from quartermaster_site.http import client_address, local_path
 
 _NO_ADDRESS = "0.0.0.0"  # noqa: S104 - a value that is stored, no address that is listened on
 
@@ -24,6 +25,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def get_client_ip(self, request: HttpRequest) -> str:
         """As everywhere; a Unix socket has none."""
         return client_address(request) or _NO_ADDRESS
+
+    def is_safe_url(self, url: str) -> bool:
+        """Sign-in and sign-out lead to paths of this site alone, not to all names that it answers under."""
+        return bool(local_path(context.request, url, default=""))
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
         """allauth's own key holds the host name, which a client can vary, and no address: anybody could lock a name."""
