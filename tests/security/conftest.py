@@ -1,4 +1,4 @@
-"""One small installation for all tests of a module, in a transaction that is rolled back; each test has its own inside."""
+"""One small installation for all tests of a module, in a transaction around theirs that is rolled back."""
 
 from __future__ import annotations
 
