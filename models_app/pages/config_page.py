@@ -12,6 +12,8 @@ from gpus_app.models import Dialect, Host
 from models_app.core.export.dialects import DIALECTS
 from models_app.core.export.findings import CheckFinding
 from models_app.models import Revision
+from models_app.selectors.entry_sight import EntrySight
+from models_app.selectors.sight import IN_PARTS
 from quartermaster_site.access.redaction import redact
 from quartermaster_site.figures import counted, size
 
@@ -57,7 +59,10 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class ConfigView:
-    """One revision, ready to print. `cut` says that more lines exist than are shown."""
+    """One revision, ready to print. `cut` says that more lines exist than are shown.
+
+    `withheld` stands in place of a text that names hidden models, else it is empty. Then `names` are the entries seen.
+    """
 
     tone: str
     headline: str
@@ -72,20 +77,25 @@ class ConfigView:
     file_name: str
     written: bool
     write_held: str
+    withheld: str = ""
+    names: tuple[str, ...] = ()
 
 
-def config_view(host: Host, revision: Revision | None, found: Sequence[CheckFinding] = ()) -> ConfigView:
-    """`found` is what the host says against writing it now, beside the findings of the text itself."""
+def config_view(
+    host: Host, revision: Revision | None, sight: EntrySight, found: Sequence[CheckFinding] = ()
+) -> ConfigView:
+    """What a person sees of a revision. `found`: what the host says against writing it now, beside its own findings."""
     if revision is None:
         return ConfigView("", "Nothing to write yet", "", (), 0, False, "", 0, (), (), "config.yaml", False, "")
+    entries = [item for item in revision.summary.get("entries", []) if sight.sees(*_names(item))]
     stored = [item for item in revision.findings if isinstance(item, dict)]
     lines_of = (_finding(item) for item in (*(asdict(item) for item in found), *stored))
-    findings = tuple(sorted(lines_of, key=lambda line: _TONES.index(line.tone)))
+    told = (line for line in lines_of if not sight.names_hidden(f"{line.where} {line.message}"))
+    findings = tuple(sorted(told, key=lambda line: _TONES.index(line.tone)))
     tone, headline = _verdict(revision, findings)
     marked = {item.line: item.tone or "note" for item in findings if item.line}
-    lines = revision.text.splitlines()
-    entries = revision.summary.get("entries", [])
-    skipped = [Skipped(str(item.get("file", "")), _reason(item)) for item in revision.summary.get("skipped", [])]
+    lines = revision.text.splitlines() if sight.whole else []
+    skipped = [item for item in _skipped(revision) if not sight.names_hidden(f"{item.file} {item.reason}")]
     return ConfigView(
         tone=tone,
         headline=headline,
@@ -96,14 +106,25 @@ def config_view(host: Host, revision: Revision | None, found: Sequence[CheckFind
         ),
         line_count=len(lines),
         cut=len(lines) > MOST_LINES,
-        size=size(len(revision.text.encode())),
+        size=size(len(revision.text.encode())) if sight.whole else "",
         entries=len(entries),
         findings=findings,
         skipped=tuple(skipped),
         file_name=FILE_NAMES.get(revision.dialect, "config.yaml"),
         written=revision.sha256 == host.written_sha256,
         write_held="Findings block it." if revision.state == Revision.State.BLOCKED else "",
+        withheld="" if sight.whole else IN_PARTS,
+        names=() if sight.whole else tuple(_names(item)[0] for item in entries),
     )
+
+
+def _names(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """Id and model file of an entry, as the generator reported it."""
+    return str(entry.get("id", "")), str(entry.get("file", ""))
+
+
+def _skipped(revision: Revision) -> list[Skipped]:
+    return [Skipped(str(item.get("file", "")), _reason(item)) for item in revision.summary.get("skipped", [])]
 
 
 def _reason(item: Mapping[str, Any]) -> str:
@@ -127,6 +148,8 @@ def _finding(item: Mapping[str, Any]) -> FindingLine:
 def _verdict(revision: Revision, findings: tuple[FindingLine, ...]) -> tuple[str, str]:
     blocking = sum(item.tone == "bad" for item in findings)
     warnings = sum(item.tone == "warn" for item in findings)
+    if not blocking and revision.state == Revision.State.BLOCKED:
+        return "bad", "Not to be written: findings block it"
     if blocking or revision.state == Revision.State.BLOCKED:
         return "bad", f"Not to be written: {counted(blocking, 'finding')} {'blocks' if blocking == 1 else 'block'} it"
     if warnings:

@@ -16,6 +16,8 @@ from models_app.core.fields import MODEL_FIELDS
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.pages.causes_text import ModelCauses, host_causes
 from models_app.selectors.comparing import Comparison
+from models_app.selectors.entry_sight import Seen
+from models_app.services.seen_changes import unseen_text
 from quartermaster_site.access.redaction import redact
 from quartermaster_site.figures import counted
 
@@ -89,10 +91,13 @@ class DifferenceView:
     is_empty: bool
     show: str
     query: str
+    unseen: str
+    """How many changes the person does not see, in words."""
 
 
-def difference_view(comparison: Comparison, asked: Mapping[str, str]) -> DifferenceView:
+def difference_view(seen: Seen, asked: Mapping[str, str]) -> DifferenceView:
     """`asked`: `show` is a kind, `q` a part of an id or path, `all` is set to show every model."""
+    comparison = seen.comparison
     show, query = asked.get("show", ""), asked.get("q", "")[:200].strip()
     difference = comparison.difference
     wanted = [model for model in difference.models if _matches(model, show, query)]
@@ -114,9 +119,10 @@ def difference_view(comparison: Comparison, asked: Mapping[str, str]) -> Differe
         effect=effect_text(comparison.effect, comparison.after.dialect, had_file=comparison.before is not None),
         effect_models=comparison.effect.models[:50] if comparison.effect.stops != "all" else (),
         effect_stops=comparison.effect.stops != "none" and comparison.before is not None,
-        is_empty=difference.is_empty,
+        is_empty=difference.is_empty and not seen.unseen,
         show=show,
         query=query,
+        unseen=unseen_text(seen.unseen) if seen.unseen else "",
     )
 
 

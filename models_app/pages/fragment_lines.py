@@ -7,6 +7,7 @@ from datetime import datetime
 
 from gpus_app.models import Host
 from models_app.core.export.fragments import form_of
+from models_app.selectors.entry_sight import EntrySight
 from models_app.services.fragments import fragment_rows
 
 MOST_KEYS = 8
@@ -20,11 +21,12 @@ class FragmentLine:
     at: datetime
 
 
-def fragment_lines(host: Host, dialect: str) -> tuple[FragmentLine, ...]:
-    """What is merged into a text of a dialect, the top of the file first."""
+def fragment_lines(host: Host, dialect: str, sight: EntrySight) -> tuple[FragmentLine, ...]:
+    """What is merged into a text of a dialect, as far as a person sees it, the top of the file first."""
     return tuple(
         FragmentLine(str(row), _some(list(row.fields)), str(row.changed_by or "somebody"), row.changed_at)
         for row in fragment_rows(host, form_of(dialect))
+        if sight.whole or (row.served_id and sight.sees(row.served_id))
     )
 
 

@@ -13,6 +13,7 @@ from models_app.models import Publishing, Revision
 from models_app.pages.config_page import ConfigView
 from models_app.selectors.comparing import Comparison
 from models_app.services.publishing import may_approve
+from models_app.services.seen_changes import unseen_text
 from quartermaster_site.access.permissions import Level, may
 from quartermaster_site.figures import counted
 from quartermaster_site.jobs.models import Job
@@ -40,16 +41,19 @@ def review_side(
     *,
     host: Host,
     comparison: Comparison,
+    unseen: int = 0,
     config: ConfigView,
     publishing: Publishing,
     user: Any,
     found: Sequence[CheckFinding] = (),
 ) -> ReviewSide:
-    """`found` is what the host says against writing it now."""
+    """`found` is what the host says against writing it now; `unseen` are the changes that the person does not see."""
     revision, live, mass = comparison.after, comparison.before, comparison.mass
     same = live is not None and live.body_sha256 == revision.body_sha256
     pinned = publishing.pinned.number if publishing.pinned and publishing.pinned_id != revision.pk else 0
     action, held = _action(host, revision, live, publishing, user, holds=mass.holds)
+    if action and unseen:
+        action, held = "", f"{unseen_text(unseen)}: somebody who sees all of this host can have it written."
     if action and (blocked := _blocked(found)):
         action, held = "", blocked
     tone, headline = _verdict(revision, config, same=same, holds=mass.holds)
@@ -61,10 +65,10 @@ def review_side(
         action=action,
         button="Write it again" if same and action == "write" else _button(action, host, revision),
         held=held,
-        mass=mass_text(mass) if mass.holds else "",
+        mass=mass_text(mass, told=not config.withheld) if mass.holds else "",
         asks_slug=mass.holds and action in ("write", "approve"),
         pinned=pinned,
-        may_send_back=revision.state == Revision.State.AWAITING and may(user, Level.OPERATE),
+        may_send_back=revision.state == Revision.State.AWAITING and may(user, Level.OPERATE, host),
     )
 
 
@@ -107,7 +111,7 @@ def _action(
         return "", "No path is set for the file; an administrator sets it on the config page."
     if revision.state == Revision.State.BLOCKED:
         return "", "Findings block it."
-    if not may(user, Level.OPERATE):
+    if not may(user, Level.OPERATE, host):
         return "", "Writing a file on the host needs the role operator."
     is_live = live is not None and live.pk == revision.pk
     approval = publishing.policy == Publishing.Policy.APPROVAL and not is_live
@@ -128,10 +132,12 @@ def _button(action: str, host: Host, revision: Revision) -> str:
     }.get(action, "")
 
 
-def mass_text(mass: MassChange) -> str:
-    """V-18 in words; it names the folders."""
+def mass_text(mass: MassChange, *, told: bool = True) -> str:
+    """V-18 in words; it names the folders. Not `told`: without the numbers, which count hidden models."""
     parts = []
-    if mass.drops_many:
+    if mass.drops_many and not told:
+        parts.append("This text drops many of the models that are live.")
+    elif mass.drops_many:
         parts.append(f"This text drops {mass.dropped:,} of {counted(mass.live, 'model')} that are live.")
     if mass.roots:
         more = f" and {len(mass.roots) - 3} more" if len(mass.roots) > 3 else ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from models_app.models import Publishing, Revision
+from models_app.selectors.entry_sight import EntrySight
 from models_app.services.adopting import Adopted
 from quartermaster_site.figures import counted
 
@@ -52,12 +53,14 @@ class PolicyChoice:
     on: bool
 
 
-def revision_lines(revisions: Iterable[Revision], live: Revision | None, publishing: Publishing) -> list[RevisionLine]:
+def revision_lines(
+    revisions: Iterable[Revision], live: Revision | None, publishing: Publishing, sight: EntrySight
+) -> list[RevisionLine]:
     """`revisions` carry their `entry_count`; `live` is what is on the host now."""
-    return [_line(revision, live, publishing) for revision in revisions]
+    return [_line(revision, live, publishing, sight) for revision in revisions]
 
 
-def _line(revision: Revision, live: Revision | None, publishing: Publishing) -> RevisionLine:
+def _line(revision: Revision, live: Revision | None, publishing: Publishing, sight: EntrySight) -> RevisionLine:
     tone, word, shape = STATES[Revision.State(revision.state)]
     is_live = live is not None and revision.pk == live.pk
     if revision.state == Revision.State.WRITTEN and not is_live:
@@ -71,11 +74,11 @@ def _line(revision: Revision, live: Revision | None, publishing: Publishing) -> 
         tone=tone,
         word=word,
         shape=shape,
-        reason=revision.state_reason,
+        reason=sight.shown(revision.state_reason),
         at=revision.written_at or revision.created_at,
         who=_who(revision),
-        message=revision.message,
-        entries=counted(revision.entry_count, "entry", "entries"),  # type: ignore[attr-defined]
+        message=sight.shown(revision.message),
+        entries=counted(revision.entry_count, "entry", "entries") if sight.whole else "",  # type: ignore[attr-defined]
         origin=origin,
         may_return=_may_return(revision, live),
         is_pinned=publishing.pinned_id == revision.pk,

@@ -13,7 +13,7 @@ from models_app.core.export.revisions.compare import FieldChange, ModelChange
 from models_app.core.export.revisions.outline import Outline
 from models_app.models import Change, Row, StoredPlan
 from models_app.selectors.comparing import Comparison
-from models_app.selectors.sight import HostSight, sees_all
+from models_app.selectors.sight import IN_PARTS, HostSight, sees_all
 from quartermaster_site.access.grants import Grants, grants_of
 from quartermaster_site.access.rules import Level, Scope
 
@@ -58,9 +58,9 @@ class EntrySight:
         hidden = self._hidden_profiles | self.hidden_ids
         return self._texts.names(text) or any(name in text and _stands_alone(name, text) for name in hidden)
 
-    def texts(self, texts: Iterable[str]) -> list[str]:
-        """Those that name nothing hidden."""
-        return [text for text in texts if not self.names_hidden(text)]
+    def shown(self, text: str) -> str:
+        """A text, or what stands in its place where it names something hidden."""
+        return IN_PARTS if self.names_hidden(text) else text
 
     def path_level(self, path: str) -> Level:
         """The same for the model of a file."""

@@ -16,13 +16,15 @@ from models_app.core.export.revisions.causes import Inputs, Section, inputs_from
 from models_app.fleet_sections import FLEET_SECTIONS
 from models_app.models import Change, Revision, RevisionDetails, Row
 from models_app.models import Variant as StoredVariant
+from models_app.selectors.entry_sight import EntrySight
 from models_app.services.changes import undone
 from models_app.services.editing import EDITABLE, pinned, save_override
 from models_app.services.sections import save_fleet_section
 from models_app.services.variants import EDITABLE_ON_VARIANT, add_variant, delete_variant, save_variant
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
-from quartermaster_site.errors import Refused
+from quartermaster_site.errors import NotAllowed, Refused
+from quartermaster_site.figures import counted
 
 SAVES: Mapping[str, Callable[..., HostSetting]] = {
     "memory": gpu_services.save_memory_settings,
@@ -51,6 +53,7 @@ def adopt_settings(*, revision: Revision, actor: Actor) -> Adopted:
         raise Refused(f"What revision {revision.number} was made from was not kept.")
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=revision.host_id)
+        _require_editable(host, inputs.last_change, actor)
         sections = tuple(name for name in SAVES if _restore_section(host, name, inputs, actor))
         left = [words for name, words in BY_HAND.items() if _differs(host, name, inputs)]
         models, unreached = _restore_pins(host, inputs.last_change, actor)
@@ -58,6 +61,15 @@ def adopt_settings(*, revision: Revision, actor: Actor) -> Adopted:
         if sections or models:
             record(actor, "config.adopt-settings", subject=revision, host_slug=host.slug)
     return result
+
+
+def _require_editable(host: Host, last_change: int, actor: Actor) -> None:
+    """Raise NotAllowed where models would be set back that the person may not edit."""
+    later = Change.objects.filter(host=host, pk__gt=last_change, rule=0).exclude(match="").order_by()
+    sight = EntrySight(actor.user, host)
+    held = sum(sight.path_level(path) < Level.EDIT for path in later.values_list("match", flat=True).distinct())
+    if held:
+        raise NotAllowed(f"This would set back {counted(held, 'model')} that you may not edit.")
 
 
 def _differs(host: Host, name: str, inputs: Inputs) -> bool:

@@ -12,9 +12,11 @@ from gpus_app.models import Host
 from gpus_app.selectors import host_for
 from models_app import selectors
 from models_app.models import Revision, Row
-from models_app.pages.config_page import config_view, dialect_choices, seen_words
+from models_app.pages.config_page import FILE_NAMES, config_view, dialect_choices, seen_words
 from models_app.pages.shell import remember_host, shell_of
 from models_app.selectors.comparing import publishing_of, seen_on_host, watch_of
+from models_app.selectors.entry_sight import EntrySight
+from models_app.selectors.sight import require_whole, seen_rows
 from models_app.services.target_looks import adopt_seen, start_look
 from models_app.target_form import TargetForm
 from quartermaster_site.access.audit import actor_of, record
@@ -53,14 +55,14 @@ def _config_page(
 ) -> HttpResponse:
     planning = unfinished_job("plan_host", host)
     last = Job.objects.filter(kind="publish", host=host).select_related("host", "started_by").first()
-    refused = selectors.refused_write(host)
+    refused, sight = selectors.refused_write(host), EntrySight(request.user, host)
     publishing = publishing_of(host)
     watch = watch_of(host)
     seen = seen_on_host(host, watch)
     context = {
         "host": host,
         "revision": revision,
-        "view": config_view(host, revision),
+        "view": config_view(host, revision, sight),
         "publishing": publishing,
         "watch": watch,
         "seen": seen_words(seen),
@@ -68,12 +70,12 @@ def _config_page(
         "dialects": dialect_choices(host),
         "form": form,
         "planning": planning,
-        "has_models": Row.objects.filter(host=host).exclude(state=Row.State.MISSING).exists(),
+        "has_models": seen_rows(request.user).filter(host=host).exclude(state=Row.State.MISSING).exists(),
         "last_job": job_row(last, job_sight(request.user)) if last else None,
         "refused": refused,
         "revisions": list(selectors.revisions(host)[:10]),
-        "may_operate": may(request.user, Level.OPERATE),
-        "may_edit": may(request.user, Level.EDIT),
+        "may_operate": may(request.user, Level.OPERATE, host),
+        "may_edit": may(request.user, Level.EDIT, host),
         "may_manage": may(request.user, Level.MANAGE),
     }
     if wants_fragment(request) and planning is None:
@@ -113,11 +115,12 @@ def config_download(request: Request, slug: str, number: int) -> HttpResponse:
     """The text with placeholders for keys. Only administrators get what else looks like a secret, which is noted."""
     host = host_for(request.user, slug)
     revision = selectors.get_revision(host, number)
+    require_whole(request.user, host)
     text = redact_lines(revision.text)
     if text != revision.text and may(request.user, Level.MANAGE):
         record(actor_of(request), "config.secrets", subject=revision, host_slug=host.slug)
         text = revision.text
-    name = config_view(host, revision).file_name
+    name = FILE_NAMES.get(revision.dialect, "config.yaml")
     kind = "application/yaml" if name.endswith(".yaml") else "text/plain"
     response = HttpResponse(text, content_type=f"{kind}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}"'

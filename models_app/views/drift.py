@@ -17,6 +17,8 @@ from models_app.pages.drift_page import drift_view
 from models_app.pages.shell import remember_host
 from models_app.selectors.comparing import publishing_of
 from models_app.selectors.drift import Drifted, compare_with_disk, disk_versions, drift_of, get_disk_version
+from models_app.selectors.entry_sight import EntrySight, seen_part
+from models_app.selectors.sight import IN_PARTS, require_whole
 from models_app.services.drift import storable_text
 from models_app.services.drift_choices import keep_ours, manage_by_hand, remind_later, resume, take_theirs
 from quartermaster_site.access.audit import actor_of
@@ -38,7 +40,9 @@ def config_drift(request: Request, slug: str) -> HttpResponse:
 @needs(Level.VIEW)
 def config_drift_text(request: Request, slug: str, pk: int) -> HttpResponse:
     """A text that somebody else put there, without secrets, as a file."""
-    version = get_disk_version(host_for(request.user, slug), pk)
+    host = host_for(request.user, slug)
+    version = get_disk_version(host, pk)
+    require_whole(request.user, host)
     response = HttpResponse(version.text, content_type="text/plain; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="found-{version.found_at:%Y-%m-%d-%H%M%S}.txt"'
     return response
@@ -74,7 +78,7 @@ def config_drift_choose(request: Request, slug: str) -> HttpResponse:
 
 
 def _drift_page(request: Request, host: Host, *, problem: str = "", status: int = 200) -> HttpResponse:
-    drifted = drift_of(host)
+    drifted, sight = drift_of(host), EntrySight(request.user, host)
     context: dict[str, Any] = {
         "host": host,
         "publishing": publishing_of(host),
@@ -82,15 +86,16 @@ def _drift_page(request: Request, host: Host, *, problem: str = "", status: int 
         "versions": disk_versions(host),
         "drift": drift_view(host, drifted),
         "problem": problem,
-        "may_operate": may(request.user, Level.OPERATE),
-        "may_edit": may(request.user, Level.EDIT),
+        "whole": sight.whole,
+        "may_operate": may(request.user, Level.OPERATE, host),
+        "may_edit": may(request.user, Level.EDIT, host),
     }
     if drifted.found_text and drifted.live:
-        context |= _difference(request, drifted)
+        context |= _difference(request, drifted, sight)
     return page(request, "config/config_drift.html", context, fragments=["drift-state"], status=status)
 
 
-def _difference(request: Request, drifted: Drifted) -> dict[str, Any]:
+def _difference(request: Request, drifted: Drifted, sight: EntrySight) -> dict[str, Any]:
     """As `config/_difference.html` shows it. A text that its router could not read is compared as text alone."""
     assert drifted.live is not None
     ours = storable_text(drifted.live.host, drifted.live.text)
@@ -99,7 +104,8 @@ def _difference(request: Request, drifted: Drifted) -> dict[str, Any]:
     asked = {} if request.method == "POST" else request.GET.dict()
     return {
         "differs": True,
-        "view": difference_view(comparison, asked) if comparison else None,
-        "text": texts_view(ours, drifted.found_text) if as_text else None,
+        "view": difference_view(seen_part(comparison, sight), asked) if comparison else None,
+        "text": texts_view(ours, drifted.found_text) if as_text and sight.whole else None,
+        "withheld": IN_PARTS if as_text and not sight.whole else "",
         "unreadable": comparison is None,
     }

@@ -12,6 +12,7 @@ from models_app.pages.export_page import archive_name, export_lines
 from models_app.pages.shell import remember_host
 from models_app.selectors.comparing import publishing_of
 from models_app.selectors.host_files import Export
+from models_app.selectors.sight import IN_PARTS, require_whole, sees_all
 from quartermaster_site.access.audit import actor_of, record
 from quartermaster_site.access.permissions import Level, may, needs, require
 from quartermaster_site.errors import NotFound
@@ -25,16 +26,18 @@ _TYPES = {".yaml": "application/yaml", ".csv": "text/csv", ".zip": "application/
 def export_show(request: Request, slug: str) -> HttpResponse:
     host = host_for(request.user, slug)
     remember_host(request, host)
+    whole = sees_all(request.user, host)
     name = archive_name(host)
     context = {
         "host": host,
-        "lines": export_lines(host, Export(host).names),
+        "lines": export_lines(host, Export(host).names) if whole else [],
+        "withheld": "" if whole else IN_PARTS,
         "archive": name,
         "archive_url": reverse("models:export-file", args=[slug, name]),
         "publishing": publishing_of(host),
         "may_manage": may(request.user, Level.MANAGE),
-        "may_operate": may(request.user, Level.OPERATE),
-        "may_edit": may(request.user, Level.EDIT),
+        "may_operate": may(request.user, Level.OPERATE, host),
+        "may_edit": may(request.user, Level.EDIT, host),
     }
     return page(request, "config/config_export.html", context)
 
@@ -44,6 +47,7 @@ def export_show(request: Request, slug: str) -> HttpResponse:
 def export_file(request: Request, slug: str, name: str) -> HttpResponse:
     """One file without secrets. Sent as a form it has them: for administrators, and it is recorded."""
     host = host_for(request.user, slug)
+    require_whole(request.user, host)
     with_secrets = request.method == "POST"
     if with_secrets:
         require(request.user, Level.MANAGE)

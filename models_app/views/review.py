@@ -20,8 +20,10 @@ from models_app.pages.difference import difference_view
 from models_app.pages.fragment_lines import fragment_lines
 from models_app.pages.review_page import foreign_text, review_side
 from models_app.pages.shell import remember_host
-from models_app.selectors.comparing import Comparison, compare_revisions, live_revision, publishing_of
+from models_app.selectors.comparing import compare_revisions, live_revision, publishing_of
+from models_app.selectors.entry_sight import EntrySight, Seen, seen_part
 from models_app.selectors.host_findings import host_findings
+from models_app.selectors.sight import IN_PARTS
 from models_app.services.publishing import send_back, submit
 from models_app.views.hosts import host_of
 from quartermaster_site.access.audit import actor_of
@@ -101,37 +103,41 @@ def _review(
         "revision": revision,
         "publishing": publishing,
         "problem": problem,
-        "may_operate": may(request.user, Level.OPERATE),
-        "may_edit": may(request.user, Level.EDIT),
+        "may_operate": may(request.user, Level.OPERATE, host),
+        "may_edit": may(request.user, Level.EDIT, host),
         "may_manage": may(request.user, Level.MANAGE),
         "message": request.POST.get("message", ""),
     }
     if revision is not None:
-        comparison = compare_revisions(live_revision(host), revision)
-        found = host_findings(host, revision, comparison, untouched=untouched_models(comparison))
-        config = config_view(host, revision, found)
-        context |= difference_context(request, comparison) | {
+        comparison, sight = compare_revisions(live_revision(host), revision), EntrySight(request.user, host)
+        seen = seen_part(comparison, sight)
+        found = host_findings(host, revision, comparison, untouched=untouched_models(seen.comparison))
+        config = config_view(host, revision, sight, found)
+        context |= difference_context(request, seen) | {
             "config": config,
             "side": review_side(
                 host=host,
                 comparison=comparison,
+                unseen=seen.unseen,
                 config=config,
                 publishing=publishing,
                 user=request.user,
                 found=found,
             ),
             "foreign": foreign_text(selectors.refused_write(host), found),
-            "authors": ", ".join(sorted({change.actor for change in comparison.changes})),
-            "fragments": fragment_lines(host, revision.dialect),
+            "authors": ", ".join(sorted({change.actor for change in seen.comparison.changes})),
+            "fragments": fragment_lines(host, revision.dialect, sight),
         }
     return page(request, "config/config_review.html", context, status=status)
 
 
-def difference_context(request: Request, comparison: Comparison) -> dict[str, Any]:
+def difference_context(request: Request, seen: Seen) -> dict[str, Any]:
     """What `config/_difference.html` shows."""
     as_text = request.GET.get("tab") == "text"
+    before, after = seen.comparison.before, seen.comparison.after
     asked = {} if request.method == "POST" else request.GET.dict()
     return {
-        "view": difference_view(comparison, asked),
-        "text": text_view(comparison.before, comparison.after) if as_text else None,
+        "view": difference_view(seen, asked),
+        "text": text_view(before, after) if as_text and seen.whole else None,
+        "withheld": IN_PARTS if as_text and not seen.whole else "",
     }

@@ -13,15 +13,16 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from gpus_app.models import Host
 from gpus_app.selectors import host_for
 from models_app import selectors
-from models_app.pages.config_page import config_view
 from models_app.pages.review_page import mass_text
 from models_app.pages.revisions_page import adopted_text, policy_choices, revision_lines
 from models_app.pages.shell import remember_host
 from models_app.selectors.comparing import compare_revisions, live_revision, publishing_of
+from models_app.selectors.entry_sight import EntrySight, seen_part
 from models_app.selectors.revision_history import revision_history
 from models_app.services.adopting import adopt_settings
 from models_app.services.publishing import lift_pin, roll_back, save_policy
 from models_app.services.retention import save_keeping
+from models_app.services.seen_changes import unseen_text
 from models_app.views.review import difference_context
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
@@ -50,19 +51,21 @@ def config_history(request: Request, slug: str) -> HttpResponse:
 
 def _history_page(request: Request, host: Host, problems: Mapping[str, str] | None = None) -> HttpResponse:
     """`problems` are what is wrong with the numbers of texts and backups to keep, by field."""
-    live, publishing = live_revision(host), publishing_of(host)
+    live, publishing, sight = live_revision(host), publishing_of(host), EntrySight(request.user, host)
+    publishing.held = sight.shown(publishing.held)
     found = Paginator(revision_history(host), PER_PAGE)
     shown = found.get_page(request.GET.get("page"))
     context = {
         "host": host,
         "publishing": publishing,
         "page": shown,
-        "lines": revision_lines(shown, live, publishing),
+        "whole": sight.whole,
+        "lines": revision_lines(shown, live, publishing, sight),
         "policies": policy_choices(publishing),
         "problems": problems or {},
         "typed": {name: request.POST.get(name, "")[:20] for name in problems or {}},
-        "may_operate": may(request.user, Level.OPERATE),
-        "may_edit": may(request.user, Level.EDIT),
+        "may_operate": may(request.user, Level.OPERATE, host),
+        "may_edit": may(request.user, Level.EDIT, host),
         "may_manage": may(request.user, Level.MANAGE),
     }
     return page(request, "config/config_history.html", context, status=422 if problems else 200)
@@ -74,15 +77,16 @@ def config_diff(request: Request, slug: str, number: int, other: int) -> HttpRes
     """From one revision to another."""
     host = host_for(request.user, slug)
     before, after = (selectors.get_revision(host, item) for item in (number, other))
-    comparison = compare_revisions(before, after)
+    seen = seen_part(compare_revisions(before, after), EntrySight(request.user, host))
     context = {
         "host": host,
         "publishing": publishing_of(host),
         "before": before,
         "after": after,
-        "may_operate": may(request.user, Level.OPERATE),
-        "may_edit": may(request.user, Level.EDIT),
-        **difference_context(request, comparison),
+        "may_operate": may(request.user, Level.OPERATE, host),
+        "may_edit": may(request.user, Level.EDIT, host),
+        "whole": seen.whole,
+        **difference_context(request, seen),
     }
     return page(request, "config/config_diff.html", context)
 
@@ -111,17 +115,18 @@ def config_rollback(request: Request, slug: str, number: int) -> HttpResponse:
             messages.success(request, f"Revision {fresh.number} waits for somebody else to approve it.")
             return go_to(request, reverse("models:config-review", args=[slug]))
     comparison = compare_revisions(live_revision(host), revision)
+    seen = seen_part(comparison, EntrySight(request.user, host))
     context = {
         "host": host,
         "revision": revision,
         "publishing": publishing_of(host),
-        "config": config_view(host, revision),
-        "mass": mass_text(comparison.mass) if comparison.mass.holds else "",
+        "mass": mass_text(comparison.mass, told=seen.whole) if comparison.mass.holds else "",
         "problem": problem,
         "may_operate": True,
-        "may_edit": may(request.user, Level.EDIT),
+        "held": unseen_text(seen.unseen) if seen.unseen else "",
+        "may_edit": may(request.user, Level.EDIT, host),
         "may_manage": may(request.user, Level.MANAGE),
-        **difference_context(request, comparison),
+        **difference_context(request, seen),
     }
     return page(request, "config/config_rollback.html", context, status=status)
 
