@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils import timezone
 
 
 class Agent(models.Model):
@@ -40,3 +41,9 @@ class Agent(models.Model):
 
     def __str__(self) -> str:
         return f"agent of {self.host}"
+
+    @property
+    def awaits_machine(self) -> bool:
+        """Whether a code is out that nobody has used yet."""
+        until = self.code_expires_at
+        return self.enrolment is None and self.code_used_at is None and until is not None and until > timezone.now()

@@ -154,7 +154,7 @@ def _digest(code: str) -> str:
 def why_no_machines(address: str = "") -> str:
     """Why a machine at `address` could not reach the queue, as a sentence; "" where it can, as far as we know."""
     url = env.agent_redis_url()
-    if not url:
+    if not env.redis_url():
         return (
             "The queue is files in the data folder of this machine, where no other machine can reach it. "
             "Start a Redis or Valkey and set QM_REDIS_URL."

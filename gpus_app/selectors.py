@@ -31,7 +31,7 @@ from quartermaster_site.errors import NotFound
 
 def hosts() -> QuerySet[Host]:
     """All hosts with devices and settings, in three queries."""
-    return Host.objects.prefetch_related("devices", "settings")
+    return Host.objects.select_related("agent").prefetch_related("devices", "settings")
 
 
 def get_host(slug: str) -> Host:

@@ -23,6 +23,13 @@ HOST_MODULES = (
 CONTROL_MODULES = ("quartermaster_site.jobs.tasks", "gpus_app.tasks", "models_app.tasks")
 SWEEP_SECONDS = 30.0
 WRITE_SECONDS = 10.0
+PERIODIC = {
+    "quartermaster_site.jobs.tasks.sweep_lost_jobs": SWEEP_SECONDS,
+    "gpus_app.tasks.renew_broker_accounts": SWEEP_SECONDS,
+    "models_app.tasks.publish_due_keys": SWEEP_SECONDS,
+    "models_app.tasks.write_due_texts": WRITE_SECONDS,
+}
+"""Tasks of the control queue and how often they come; one that is late by as much is dropped."""
 
 
 def host_queue(slug: str) -> str:
@@ -78,26 +85,12 @@ def configuration() -> dict[str, Any]:
         "imports": HOST_MODULES if host_only else (*HOST_MODULES, *CONTROL_MODULES),
         "beat_schedule_filename": str(env.data_dir() / "beat-schedule"),
         "beat_schedule": {
-            "sweep-lost-jobs": {
-                "task": "quartermaster_site.jobs.tasks.sweep_lost_jobs",
-                "schedule": SWEEP_SECONDS,
-                "options": {"queue": CONTROL_QUEUE, "expires": SWEEP_SECONDS},
-            },
-            "renew-broker-accounts": {
-                "task": "gpus_app.tasks.renew_broker_accounts",
-                "schedule": SWEEP_SECONDS,
-                "options": {"queue": CONTROL_QUEUE, "expires": SWEEP_SECONDS},
-            },
-            "publish-due-keys": {
-                "task": "models_app.tasks.publish_due_keys",
-                "schedule": SWEEP_SECONDS,
-                "options": {"queue": CONTROL_QUEUE, "expires": SWEEP_SECONDS},
-            },
-            "write-due-texts": {
-                "task": "models_app.tasks.write_due_texts",
-                "schedule": WRITE_SECONDS,
-                "options": {"queue": CONTROL_QUEUE, "expires": WRITE_SECONDS},
-            },
+            task.rpartition(".")[2]: {
+                "task": task,
+                "schedule": seconds,
+                "options": {"queue": CONTROL_QUEUE, "expires": seconds},
+            }
+            for task, seconds in PERIODIC.items()
         },
     }
 

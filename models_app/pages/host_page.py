@@ -132,9 +132,12 @@ def held_back(host: Host) -> str:
     problem = broker_problem()
     if problem:
         return problem
-    return {"never": "no worker has answered yet", "offline": "the worker is offline; the job waits for it"}.get(
-        host.state, ""
-    )
+    words = {
+        "never": "no worker has answered yet",
+        "offline": "the worker is offline; the job waits for it",
+        "mismatch": "the agent there is of another version",
+    }
+    return "the host is paused: the job waits" if host.paused else words.get(host.state, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,9 @@ _COUNTS = {
 
 def worker_state(host: Host) -> WorkerState:
     """The worker of a host as shape, colour and words."""
-    tone, word, shape = WORKER_STATES[host.state]
+    agent = getattr(host, "agent", None)
+    waits = host.state == "never" and agent is not None and agent.awaits_machine
+    tone, word, shape = ("", "waiting for agent", "wait") if waits else WORKER_STATES[host.state]
     seen = "" if host.last_seen_at is None else f"{age((timezone.now() - host.last_seen_at).total_seconds())} ago"
     return WorkerState(tone, word, shape, seen)
 

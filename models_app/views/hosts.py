@@ -14,6 +14,7 @@ from gpus_app.selectors import host_for, memory_settings
 from models_app import selectors, services
 from models_app.models import Root
 from models_app.pages.host_page import budget_text, device_bar, device_rows, held_back, host_lines, root_rows
+from models_app.pages.machine_page import machine_notes
 from models_app.pages.shell import remember_host, shell_of
 from models_app.pages.watch_text import watch_text
 from quartermaster_site.access.audit import actor_of
@@ -45,7 +46,9 @@ def host_context(request: Request, host: Host) -> dict[str, object]:
 @needs(Level.VIEW)
 def host_list(request: Request) -> HttpResponse:
     folders = dict(Root.objects.order_by().values_list("host_id").annotate(n=Count("pk")))
-    return page(request, "hosts/host_list.html", {"hosts": host_lines(shell_of(request).hosts, folders)})
+    lines = host_lines(shell_of(request).hosts, folders)
+    context = {"hosts": lines, "may_manage": may(request.user, Level.MANAGE)}
+    return page(request, "hosts/host_list.html", context)
 
 
 @require_safe
@@ -59,6 +62,7 @@ def host_show(request: Request, slug: str) -> HttpResponse:
         "memory": memory_settings(host),
         "roots": root_rows(list(selectors.roots(host))),
         "watch": watch_text(host),
+        "machine_notes": machine_notes(host),
     }
     return page(request, "hosts/host_detail.html", context, fragments=["devices"])
 

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
-from gpus_app.models import Host
+from gpus_app.models import Agent, Host
 from models_app.models import Publishing, Revision, RevisionDetails, Router, Row, TargetWatch
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.jobs.models import Job
@@ -73,6 +73,7 @@ READ = [
     "/hosts/local/settings/guards/",
     "/hosts/local/settings/groups/",
     "/hosts/local/folders/",
+    "/hosts/local/machine/",
     "/hosts/local/backends/",
     "/hosts/local/by-hand/",
     "/config/",
@@ -112,6 +113,8 @@ ASK = {
     "/hosts/local/folders/browse/?for=folder&back=/hosts/": ADMIN,
     "/hosts/local/rules/{rule}/delete/": EDITOR,
     "/hosts/local/folders/{root}/remove/": ADMIN,
+    "/hosts/local/machine/remove/": ADMIN,
+    "/machines/add/": ADMIN,
     "/keys/": ADMIN,
     "/keys/new/": ADMIN,
     "/keys/{key}/": ADMIN,
@@ -188,6 +191,10 @@ CHANGE = {
     "/hosts/local/folders/browse/?for=folder&back=/hosts/": (ADMIN, {"for": "folder", "back": "/hosts/", "path": "/"}),
     "/hosts/local/folders/watching/": (ADMIN, {"version": "0", "pollSec": "60"}),
     "/hosts/local/folders/{root}/remove/": (ADMIN, {"confirm": "1"}),
+    "/machines/add/": (ADMIN, {"slug": "gpu-a"}),
+    "/hosts/local/machine/code/": (ADMIN, {}),
+    "/hosts/local/machine/pause/": (ADMIN, {"paused": "1"}),
+    "/hosts/local/machine/remove/": (ADMIN, {"slug": "local"}),
     "/hosts/local/backends/": (ADMIN, {"kind": "llama", "path": "/opt/more/llama-server"}),
     "/hosts/local/backends/probe/": (ADMIN, {}),
     "/hosts/local/backends/search/": (ADMIN, {}),
@@ -300,6 +307,8 @@ def prepare(path):
         Publishing.objects.create(host=Host.objects.get(), policy="approval")
     if path.endswith("/refuse/"):
         Revision.objects.update(state="awaiting")
+    if "machine" in path:  # as if another machine were behind the host
+        Agent.objects.create(host=Host.objects.get(), enrolment="e")
     if path.startswith("/router/local/action"):
         Router.objects.create(host=Host.objects.get(slug="local"), url="http://127.0.0.1:8080")
     if path.startswith("/config/") and path.endswith("/settings/"):
@@ -313,8 +322,9 @@ def prepare(path):
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("path", CHANGE)
-def test_changes_need_their_role(client_of, installation, path, role):
+def test_changes_need_their_role(client_of, installation, monkeypatch, path, role):
     needed, data = CHANGE[path]
+    monkeypatch.setattr("gpus_app.enrolment.why_no_machines", lambda *_: "")
     if path.endswith("/cancel/") and role in (OPERATOR, EDITOR):
         pytest.skip("their own jobs only: tests/jobs/test_cancel_and_retry.py")
     prepare(path)

@@ -1,0 +1,189 @@
+"""Pages of machines: adding, the code that is shown once, what is said about them, and the endpoints they ask."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from gpus_app.models import Agent, Host
+from models_app.api import agents as endpoints
+from quartermaster_site import broker_accounts
+from quartermaster_site.access.models import AuditEntry
+from quartermaster_site.agent import identity
+from quartermaster_site.errors import Unavailable
+from quartermaster_site.rate import RateLimit
+from quartermaster_site.version import PROTOCOL
+
+API = "/api/v1/agents"
+
+
+@pytest.fixture(autouse=True)
+def _redis(monkeypatch):
+    monkeypatch.setenv("QM_REDIS_URL", "redis://:shared@broker.example:6379/0")
+    monkeypatch.setattr("models_app.pages.host_page.broker_problem", lambda: "")
+    monkeypatch.setattr(broker_accounts, "why_shared", lambda: "")
+    monkeypatch.setattr(broker_accounts, "grant", lambda *arguments: None)
+    monkeypatch.setattr(broker_accounts, "revoke", lambda *arguments: None)
+    monkeypatch.setattr(endpoints, "ENROLMENTS", RateLimit(per_second=1, burst=50))
+
+
+def code_on(response):
+    return response.context["command"].rpartition(" ")[2]
+
+
+def ask(path, body):
+    return Client().post(f"{API}/{path}/", body, content_type="application/json")
+
+
+def enrol(code, **more):
+    key = identity.new_key()
+    facts = {"code": code, "public_key": key[1], "worker": "box", "version": "0.1.0", "protocol": PROTOCOL, **more}
+    return ask("enrol", facts), key[0]
+
+
+def check(private, enrolment, **more):
+    facts = {"enrolment": enrolment, "instance": "one", "worker": "box", "version": "0.1.0", "protocol": PROTOCOL}
+    body = json.dumps({**facts, **more})
+    me = identity.Identity(server="", slug="", enrolment=enrolment, private_key=private, broker_url="")
+    return ask("check", {"body": body, "signature": me.sign(body.encode())})
+
+
+@pytest.mark.django_db
+class TestAdding:
+    def test_the_whole_command_is_shown_once(self, admin):
+        response = admin.post("/machines/add/", {"slug": "gpu-a", "name": "Big one"})
+        command = response.context["command"]
+        assert command.startswith("./quartermaster agent --server http://testserver --code qme-")
+        assert command.encode() in response.content
+        assert response["Cache-Control"] == "no-store, private"
+        page = admin.get("/hosts/gpu-a/machine/").content.decode()
+        assert "waiting for agent" in page
+        assert code_on(response) not in page
+        assert b"waiting for agent" in admin.get("/hosts/").content
+
+    def test_a_machine_arrives(self, admin):
+        code = code_on(admin.post("/machines/add/", {"slug": "gpu-a"}))
+        response, private = enrol(code)
+        given = response.json()
+        assert response.status_code == 200
+        assert given["broker_url"].startswith("redis://qm-host-gpu-a:")
+        assert given["broker_url"].endswith("@broker.example:6379/0")
+        assert given["own_account"] is True
+        answer = check(private, given["enrolment"]).json()
+        assert (answer["state"], answer["paused"]) == ("ok", False)
+        page = admin.get("/hosts/gpu-a/machine/").content.decode()
+        assert "an account of its own" in page
+        secret = given["broker_url"].split(":")[2].split("@")[0]
+        stored = json.dumps([list(model.objects.values()) for model in (Agent, AuditEntry)], default=str)
+        assert secret not in stored
+
+    def test_a_used_code_is_refused_and_the_page_says_so(self, admin):
+        code = code_on(admin.post("/machines/add/", {"slug": "gpu-a"}))
+        enrol(code)
+        response, _ = enrol(code, worker="another")
+        assert response.status_code == 403
+        assert "each works once" in response.json()["error"]["message"]
+        assert "another (127.0.0.1): This code was used" in admin.get("/hosts/gpu-a/machine/").content.decode()
+
+    @pytest.mark.parametrize("slug", ["", "A B", "local", "x" * 60])
+    def test_a_wrong_name_is_said_beside_its_field(self, admin, host, slug):
+        response = admin.post("/machines/add/", {"slug": slug})
+        assert response.status_code == 422
+        assert response.context["form"].errors["slug"]
+
+    def test_without_a_redis_it_says_why_not(self, admin, monkeypatch):
+        monkeypatch.delenv("QM_REDIS_URL")
+        assert b"where no other machine can reach it" in admin.get("/machines/add/").content
+        assert admin.post("/machines/add/", {"slug": "gpu-a"}).status_code == 422
+        assert not Host.objects.filter(slug="gpu-a").exists()
+
+    def test_one_account_for_all_is_said_plainly(self, admin, monkeypatch):
+        monkeypatch.setattr(broker_accounts, "why_shared", lambda: "This broker (version 6.2) is old.")
+        page = admin.get("/machines/add/").content.decode()
+        assert "This broker (version 6.2) is old. Every enrolled machine is trusted with all queues" in page
+        given = enrol(code_on(admin.post("/machines/add/", {"slug": "gpu-a"})))[0].json()
+        assert (given["own_account"], given["broker_url"]) == (False, "redis://:shared@broker.example:6379/0")
+        assert b"one account for all" in admin.get("/hosts/gpu-a/machine/").content
+
+    def test_a_broker_that_is_away_costs_no_code(self, admin, monkeypatch):
+        code = code_on(admin.post("/machines/add/", {"slug": "gpu-a"}))
+
+        def away(*_):
+            raise Unavailable("Redis does not answer (QM_REDIS_URL).")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(broker_accounts, "grant", away)
+            assert enrol(code)[0].status_code == 503
+        assert enrol(code)[0].status_code == 200
+
+
+@pytest.mark.django_db
+class TestEndpoints:
+    def test_junk(self, host):
+        for path in ("enrol", "check"):
+            for body in ({}, {"body": "x", "signature": "y"}, {"code": "x" * 500}, [], "x"):
+                assert ask(path, json.dumps(body)).status_code in (400, 403, 422)
+            assert Client().get(f"{API}/{path}/").status_code == 405
+
+    @pytest.mark.parametrize("key", ["", "AAAA", "no base64!", "A" * 64])
+    def test_a_key_that_is_none(self, admin, key):
+        code = code_on(admin.post("/machines/add/", {"slug": "gpu-a"}))
+        assert enrol(code, public_key=key)[0].status_code == 422
+        assert enrol(code)[0].status_code == 200
+
+    def test_a_forged_check_learns_nothing(self, admin):
+        given = enrol(code_on(admin.post("/machines/add/", {"slug": "gpu-a"})))[0].json()
+        response = check(identity.new_key()[0], given["enrolment"])
+        assert response.status_code == 403
+        assert "not valid any more" in response.json()["error"]["message"]
+
+    def test_one_that_was_cut_off_is_told(self, admin):
+        response, private = enrol(code_on(admin.post("/machines/add/", {"slug": "gpu-a"})))
+        admin.post("/hosts/gpu-a/machine/code/")
+        answer = check(private, response.json()["enrolment"])
+        assert "removed or enrolled anew" in answer.json()["error"]["message"]
+
+    def test_too_many_attempts_wait(self, host, monkeypatch):
+        monkeypatch.setattr(endpoints, "ENROLMENTS", RateLimit(per_second=0.01, burst=3))
+        codes = [enrol("qme-guess")[0] for _ in range(4)]
+        assert [response.status_code for response in codes] == [403, 403, 403, 429]
+        assert int(codes[-1]["Retry-After"]) > 0
+
+
+@pytest.mark.django_db
+class TestTruth:
+    @pytest.fixture
+    def agent(self, host):
+        return Agent.objects.create(host=host, enrolment="e", public_key="k")
+
+    @pytest.mark.parametrize("path", ["/hosts/local/", "/hosts/local/machine/"])
+    def test_a_second_agent_a_clock_and_another_version_are_said(self, admin, agent, host, path):
+        Agent.objects.update(other_instance="two", other_worker="copy", other_seen_at=timezone.now())
+        Host.objects.update(clock_skew_seconds=-90, worker_protocol=PROTOCOL + 1, worker_version="9.9", worker_id="box")
+        page = admin.get(path).content.decode().replace("&#x27;", "'")
+        assert "A second agent with this machine's credentials was heard" in page
+        assert "on copy. It was told to stop; box goes on." in page
+        assert "Its clock is 1 min 30 s ahead of the server's" in page or "ahead of the server's" in page
+        assert "This agent (9.9) is newer than the server" in page
+        assert "version mismatch" in page
+
+    def test_an_old_second_agent_is_forgotten(self, admin, agent):
+        Agent.objects.update(other_seen_at=timezone.now() - timedelta(hours=2))
+        assert b"second agent" not in admin.get("/hosts/local/").content
+
+    def test_pausing(self, admin, agent):
+        admin.post("/hosts/local/machine/pause/", {"paused": "1"})
+        assert b"the host is paused: the job waits" in admin.get("/hosts/local/machine/").content
+        admin.post("/hosts/local/machine/pause/", {"paused": "0"})
+        assert Host.objects.get().state == "online"
+
+    def test_removing_asks_for_the_name(self, admin, agent, monkeypatch):
+        monkeypatch.setattr(broker_accounts, "forget_queue", lambda slug: None)
+        assert b"Type local" in admin.get("/hosts/local/machine/remove/").content
+        assert admin.post("/hosts/local/machine/remove/", {"slug": "other"}).status_code == 422
+        assert admin.post("/hosts/local/machine/remove/", {"slug": "local"}).status_code == 302
+        assert not Host.objects.exists()
