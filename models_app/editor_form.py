@@ -16,10 +16,10 @@ from models_app.core.fields.field import MULTILINE
 from models_app.core.state.checks import Limits
 from models_app.core.state.overrides import is_none
 from models_app.core.state.typed import Reading, control_text, read
+from quartermaster_site.number_fields import posted_version as posted_version
 
 INHERIT, NONE, OWN = "inherit", "none", "set"
 """Choices of a variant's control for a text that may be switched off; the sentinel itself is never typed."""
-_MOST_VERSION_DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,3 @@ def mode_of(row: Field, text: str) -> str:
     if not text.strip():
         return INHERIT
     return NONE if row.sentinel and is_none(text) else OWN
-
-
-def posted_version(posted: Mapping[str, str]) -> int:
-    """The version that a form started from; -1, which no row has, where the post does not say."""
-    text = str(posted.get("version", ""))
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_VERSION_DIGITS else -1

@@ -7,14 +7,22 @@ asked for, `65,536` as the pages print it. Anything else is refused with the fie
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 
 MAX_TYPED = 40
+_MOST_VERSION_DIGITS = 9
 _GROUPED = re.compile(r"(-?)([0-9]{1,3}(?:,[0-9]{3})+)(?:\.([0-9]+))?")
 _PLAIN = re.compile(r"(-?)([0-9]+)(?:([.,])([0-9]+))?")
+
+
+def posted_version(posted: Mapping[str, str]) -> int:
+    """The version that a form started from; -1, which no row has, where the post does not say."""
+    text = str(posted.get("version", ""))
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_VERSION_DIGITS else -1
 
 
 def read_number(text: str, *, whole: bool, thousands_suffix: bool = False) -> float | None:

@@ -83,6 +83,7 @@ class Navigation:
             self._item("Users", "access:person-list"),
             self._item("Groups", "access:group-list"),
             self._item("Policies", "models:policy-list"),
+            self._item("Network", "access:network"),
             self._item("Audit log", "access:audit-log"),
         )
         return (NavGroup("Access", "access", items),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from quartermaster_site.access import audit_views, group_views, people_views, views
+from quartermaster_site.access import audit_views, group_views, network_views, people_views, views
 
 app_name = "access"
 urlpatterns = [
@@ -21,6 +21,7 @@ urlpatterns = [
     path("access/groups/", group_views.group_list, name="group-list"),
     path("access/groups/<int:pk>/", group_views.group_edit, name="group-edit"),
     path("access/groups/<int:pk>/delete/", group_views.group_delete, name="group-delete"),
+    path("access/network/", network_views.network, name="network"),
     path("audit/", audit_views.audit_log, name="audit-log"),
     path("audit/export/", audit_views.audit_export, name="audit-export"),
 ]

@@ -25,6 +25,7 @@ LISTS = [
     "/config/local/revisions/",
     "/jobs/",
     "/access/users/",
+    "/access/network/",
     "/audit/",
 ]
 MOST = 12

@@ -136,6 +136,7 @@ ASK = {
     "/access/explain/": ADMIN,
     "/access/users/{person}/": ADMIN,
     "/access/users/{person}/password/": ADMIN,
+    "/access/network/": ADMIN,
     "/audit/": ADMIN,
     "/audit/export/": ADMIN,
 }
@@ -239,6 +240,7 @@ CHANGE = {
     "/account/": (VIEWER, {"theme": "dark"}),
     "/account/sessions/end/": (VIEWER, {"session": "others"}),
     "/account/tokens/": (VIEWER, {"name": "script", "days": "30"}),
+    "/access/network/": (ADMIN, {"version": "0", "network-1": "192.0.2.7", "who-1": "everyone"}),
     "/access/users/": (ADMIN, {"username": "new", "role": "viewer"}),
     "/access/users/{person}/": (ADMIN, {"role": "editor", "active": "on"}),
     "/access/users/{person}/password/": (ADMIN, {}),
