@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 
 from quartermaster_site.access import services
-from tests.access.test_roles import ADMIN, CHANGE
+from tests.access.url_table import ADMIN, CHANGE
 
 PASSWORD = "correct horse battery"
 WIZARD = ("/setup/", *(f"/setup/{step}/" for step in ("checks", "administrator", "folders", "memory", "scan", "done")))

@@ -15,7 +15,7 @@ from models_app.core.fields.groups import model_fields
 from models_app.models import Override, Root, Row
 from models_app.views import model_detail, model_edit
 from quartermaster_site.rate import RateLimit
-from tests.access.test_roles import ADMIN, ASK, READ
+from tests.access.url_table import ADMIN, ASK, READ
 from tests.page_forms import PageForm, forms_of
 
 RUBBISH = {

@@ -13,7 +13,7 @@ from django.db import connection
 from django.test import Client
 
 from tests.access.test_junk import stored
-from tests.access.test_roles import ASK, CHANGE, READ
+from tests.access.url_table import ASK, CHANGE, READ
 from tests.security.addresses import ALL, API
 
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")

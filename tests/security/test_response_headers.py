@@ -8,7 +8,7 @@ from django.urls import path as route
 
 from quartermaster_site import urls
 from quartermaster_site.http import API_PATH
-from tests.access.test_roles import HTMX
+from tests.access.url_table import HTMX
 from tests.security.addresses import ALL
 from tests.security.conftest import PASSWORD
 from tests.security.markup import faults
