@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from gpus_app.core.probes.program import ProgramRun, run_program
@@ -20,6 +22,7 @@ from models_app import (
 from models_app.core.discovery.roots import Root
 from models_app.core.export.keys import resolved
 from models_app.core.readers.cache import HeaderCache
+from models_app.core.spawn_guard.options import beside
 from models_app.trial.launch import try_launch
 from quartermaster_site import env
 from quartermaster_site.celery import app
@@ -30,11 +33,21 @@ from quartermaster_site.jobs.reporting import Reporter
 PLATFORM = {"win32": "windows", "darwin": "darwin"}.get(sys.platform, "linux")
 
 
+def cache_file() -> Path:
+    """Where this worker keeps header facts."""
+    return env.prepared_data_dir() / "worker" / "headers.sqlite3"
+
+
 def open_cache() -> HeaderCache:
     """The header cache of this worker. A scan asks for each file once."""
-    folder = env.prepared_data_dir() / "worker"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return HeaderCache(folder / "headers.sqlite3", in_memory=0)
+    cache_file().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return HeaderCache(cache_file(), in_memory=0)
+
+
+def guard_place() -> dict[str, str]:
+    """Where the spawn guard of this machine lies, and where it finds header facts."""
+    program = beside(sys.executable)
+    return {"program": program if os.access(program, os.X_OK) else "", "header_cache": str(cache_file())}
 
 
 @host_task("models_app.host_tasks.scan_folders")
@@ -50,7 +63,7 @@ def scan_folders(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
         if inputs.get("fresh"):
             cache.forget(inputs["fresh"])
         scan = scanning.Scan(report, cache, PLATFORM, inputs.get("known", {}), inputs.get("seen", ""))
-        return scan.run(roots)
+        return {**scan.run(roots), "guard": guard_place()}
     finally:
         cache.close()
 

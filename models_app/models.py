@@ -14,6 +14,7 @@ from models_app.check_rows import Verification as Verification
 from models_app.component_rows import Component as Component
 from models_app.drift_rows import DiskVersion as DiskVersion
 from models_app.drift_rows import TargetWatch as TargetWatch
+from models_app.guard_rows import SpawnGuard as SpawnGuard
 from models_app.import_rows import Fragment as Fragment
 from models_app.import_rows import ImportBatch as ImportBatch
 from models_app.key_rows import ApiKey as ApiKey

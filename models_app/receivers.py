@@ -14,6 +14,7 @@ from models_app.services.checks import check_inputs
 from models_app.services.key_export import secrets_of
 from models_app.services.routers import forget_key, note_action
 from models_app.services.scanning import scan_inputs
+from models_app.services.spawn_guards import note_place
 from models_app.services.target_looks import look_after
 from models_app.services.trials import trial_result
 from models_app.services.writing import note_failed, note_written
@@ -41,7 +42,8 @@ class ScanReceiver(Receiver):
         if host is None:
             return {}
         summary = results.finish_scan(job=job, data=data, partial=partial)
-        if not summary["unchanged"]:
+        moved = note_place(host=host, value=data.get("guard"))
+        if moved or not summary["unchanged"]:
             transaction.on_commit(lambda: request_plan(host=host, actor=Actor(user=job.started_by), parent=job))
         return summary
 

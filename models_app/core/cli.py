@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gpus_app.core.errors import QuartermasterError, UsageError
+from models_app.core.spawn_guard.options import beside
 from models_app.core.verbs.environment import Environment
 
 VERBS = {
@@ -75,6 +76,7 @@ def _run(words: Sequence[str]) -> int:
         progress=sys.stderr.isatty(),
         variables=dict(os.environ),
         platform="windows" if os.name == "nt" else "darwin" if sys.platform == "darwin" else "linux",
+        guard_program=guard if os.access(guard := beside(sys.executable), os.X_OK) else "",
     )
     return int(module.run(parser.parse_args(words[1:]), environment))
 

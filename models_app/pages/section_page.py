@@ -17,6 +17,10 @@ _OTHER_ROUTER = {
     "guards": "Only the Quartermaster router guards itself; the router of this host does not read these.",
     "kv": "Only the Quartermaster router keeps a slot cache. The router of this host gets the KV type alone.",
 }
+_SPAWN_GUARD = (
+    "llama-swap guards nothing itself. With the spawn guard on, each start of a model looks at what is free then, and"
+    " Least share on the GPU holds; the other settings here are read by the Quartermaster router alone."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +59,6 @@ def _control(control: Control, form: EditorForm, stored: HostSetting) -> Control
 
 def router_note(host: Host, section: str) -> str:
     """What the host's router does not take from a section, "" where it takes all."""
+    if (host.publish_dialect, section) == (Dialect.LLAMA_SWAP, "guards"):
+        return _SPAWN_GUARD
     return "" if host.publish_dialect == Dialect.QUARTERMASTER else _OTHER_ROUTER.get(section, "")

@@ -27,7 +27,7 @@ from models_app.core.export.presets.convert import SERVED_CLASSES
 from models_app.core.export.stamp import HEADER_LINES, content_digest, stamped
 from models_app.core.generate import Generated, generate
 from models_app.core.launch.tokens import rules_for
-from models_app.models import Finding, Revision, Row, StoredPlan
+from models_app.models import Finding, Revision, Row, SpawnGuard, StoredPlan
 from models_app.pages.placement_text import engine_placement_word, placement_word
 from models_app.services.backend_probes import probe_when_due
 from models_app.services.check_facts import excesses_by_path
@@ -129,7 +129,14 @@ def _options(host: Host) -> Options:
     """Files beside the config lie in its folder. Without a required key the router may be open to everyone."""
     split = ntpath.split if host.os_family == OsFamily.WINDOWS else posixpath.split
     folder, name = split(host.publish_path)
-    return Options(config_folder=folder, file_name=name, allow_open=not keys_required(host))
+    guard = SpawnGuard.objects.filter(host=host).first() or SpawnGuard()
+    return Options(
+        config_folder=folder,
+        file_name=name,
+        allow_open=not keys_required(host),
+        guard_program=guard.program,
+        header_cache=guard.header_cache,
+    )
 
 
 def _stored_plans(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gpus_app.models import Host
+from gpus_app.models import Dialect, Host
 from models_app import convert
 from models_app.core import catalog
 from models_app.core.catalog import Plan
@@ -72,6 +72,8 @@ class HostNow:
             programs,
             self.key_of,
             rules_of(self.host),
+            guarded=frozenset(entry.id for entry in self.ours.entries if entry.guard),
+            guards=self.facts.settings.spawn_guard and self.dialect == Dialect.LLAMA_SWAP,
             ordered=self.dialect != presets.SLUG,
         )
 

@@ -93,7 +93,7 @@ def test_zero_is_a_value_where_the_contract_says_so():
 
 
 def test_the_patch_and_its_sections():
-    assert len(PATCH_FIELDS) == 26
+    assert len(PATCH_FIELDS) == 27
     sections = [key for keys in SECTIONS.values() for key in keys]
     assert sorted(sections) == sorted(field.key for field in PATCH_FIELDS)
 

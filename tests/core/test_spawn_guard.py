@@ -19,10 +19,10 @@ from models_app.core.spawn_guard.editing import value_of, with_value
 from models_app.core.spawn_guard.facts import CHANGED, REFUSED, UNCHANGED, Facts
 from models_app.core.spawn_guard.options import (
     GuardOptions,
+    guard_apart,
     guard_words,
     is_guarded,
     read_guarded,
-    without_guard,
 )
 from models_app.core.units import GIB
 from models_app.core.verbs.planning_run import row_of
@@ -362,7 +362,7 @@ def test_options_are_read_as_they_are_written(options):
     assert is_guarded([*words, "x"])
     guarded = read_guarded([*words[1:], "x", "--", "y"])
     assert (guarded.options, guarded.argv, guarded.problem) == (options, ("x", "--", "y"), "")
-    assert without_guard([*words, "x", "--", "y"]) == ("x", "--", "y")
+    assert guard_apart([*words, "x", "--", "y"]) == (tuple(words[:-1]), ["x", "--", "y"])
 
 
 def test_the_usual_options_are_those_of_its_manual():
@@ -394,7 +394,7 @@ def test_without_a_separator_there_is_no_command():
     assert read_guarded(["--"]).argv == ()
     assert not is_guarded(["/opt/quartermaster-spawn", "x"])
     assert not is_guarded([])
-    assert without_guard(["llama-server", "--", "x"]) == ("llama-server", "--", "x")
+    assert guard_apart(["llama-server", "--", "x"]) == ((), ["llama-server", "--", "x"])
 
 
 # --- time ------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from models_app.core.launch.tokens import POSIX
+from models_app.core.spawn_guard.options import GuardOptions
 
 Fields = Mapping[str, Any]
 """Keys in written order. Values: bool, int, float, str, lists and mappings of these."""
@@ -30,6 +31,8 @@ class Entry:
     size_bytes: int = 0
     as_written: bool = False
     """A person wrote the whole command; nothing is added to the entry but what a field says and its estimates."""
+    guard: GuardOptions | None = None
+    """With which a router that places nothing itself starts it through the spawn guard; None: it does not."""
 
 
 @dataclass(frozen=True, slots=True)

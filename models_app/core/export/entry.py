@@ -13,6 +13,7 @@ from models_app.core.export import scalars
 from models_app.core.export.document import Entry
 from models_app.core.export.enhancers import enhancer_keys
 from models_app.core.export.environment import entry_env
+from models_app.core.export.guarding import guard_of
 from models_app.core.export.naming import public_name
 from models_app.core.launch.tokens import POSIX
 from models_app.core.plans.engines.hand_declared import declared_override, plan_declared
@@ -82,6 +83,7 @@ def entry_of(model: PlannedModel, plan: Plan, settings: Settings, taken_names: C
         path=model.row.full_path,
         size_bytes=model.row.size_bytes,
         as_written=plan.as_written,
+        guard=guard_of(plan, settings, model.override),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from models_app.core.export.findings import BLOCK, NOTE, WARN, CheckFinding, finding
-from models_app.core.export.revisions.outline import ModelOutline, Outline
+from models_app.core.export.revisions.outline import GUARD, ModelOutline, Outline
 
 FILE_FLAGS = frozenset(
     {
@@ -77,6 +77,8 @@ def _paths(model: ModelOutline) -> Iterator[str]:
     words = model.program.split(" ")
     if words[0].replace("\\", "/").rpartition("/")[2].removesuffix(".exe") in ELSEWHERE:
         return
+    if isinstance(guard := model.flags.get(GUARD, ""), str):
+        yield guard.partition(" --")[0]
     program, verb, rest = model.program.partition(" serve ")  # vllm takes the model as a word of its own
     if " " not in program or not verb:
         yield program  # with blanks of its own, where it is quoted in the file

@@ -13,6 +13,7 @@ from models_app.core.errors import ExportError
 from models_app.core.export import matrix
 from models_app.core.export.document import Companion, Document, Entry, Skipped
 from models_app.core.export.groups import CPU
+from models_app.core.export.guarding import guard_notes
 from models_app.core.export.llama_swap_entry import Converted, convert_entry
 from models_app.core.export.top import MIN_HEALTH_TIMEOUT_SECONDS
 
@@ -35,6 +36,10 @@ class Options:
     """Write a file without keys although keys exist, all of them with a scope."""
     file_name: str = ""
     """The file's own name, where it is known: a start line and a file of keys are named after it."""
+    guard_program: str = ""
+    """Where `quartermaster-spawn` lies on the host; "" where that is not known."""
+    header_cache: str = ""
+    """The file in which that host keeps header facts."""
     router_executable: str = ""
     """The program of a router that starts models with itself; "" takes that of the first chat model."""
 
@@ -58,7 +63,13 @@ def convert(document: Document, options: Options) -> Document:
         document,
         dialect="llama-swap",
         header=(title.replace("config - generated", "export for llama-swap - generated", 1), *figures),
-        notes=(*document.notes, *notes, *_listener_notes(document), *remarks),
+        notes=(
+            *document.notes,
+            *notes,
+            *_listener_notes(document),
+            *guard_notes(document.entries, options, document.word_rules),
+            *remarks,
+        ),
         top=top,
         models=tuple(models),
         tail=tail,

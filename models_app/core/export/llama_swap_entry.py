@@ -13,6 +13,7 @@ from models_app.core.classes.spawn import CONFIG_FLAG, CPU_FLAG, config_file_nam
 from models_app.core.errors import LaunchError
 from models_app.core.export import scalars
 from models_app.core.export.document import Companion, Entry, Skipped
+from models_app.core.export.guarding import GuardPlace, guard_line
 from models_app.core.export.macros import macro_in_entry, neutral
 from models_app.core.launch.tokens import POSIX, join_tokens, split_command, split_flag_token
 
@@ -49,7 +50,7 @@ CTX_FLAGS = frozenset({"-c", "--ctx-size"})
 SLOT_FLAGS = frozenset({"-np", "--parallel"})
 
 
-class EntryOptions(Protocol):
+class EntryOptions(GuardPlace, Protocol):
     """What of the export's options concerns an entry."""
 
     @property
@@ -81,6 +82,7 @@ def convert_entry(entry: Entry, options: EntryOptions, rules: str = POSIX) -> Co
         command.append(CPU_FLAG)
     command = without_flag(command, SLOT_PATH, rules)
     fields, comments = _fields(entry, command, options, rules)
+    command = [*guard_line(entry, options, rules), *command]
     converted = replace(entry, command=tuple(command), fields=fields, comments=(*entry.comments, *comments))
     return Converted(converted, companions)
 

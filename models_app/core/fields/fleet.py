@@ -122,6 +122,14 @@ GUARDS = (
         maximum=1,
     ),
     _patch(
+        "spawnGuard",
+        SWITCH,
+        "guards",
+        "Spawn guard",
+        "For llama-swap: looks at each start at what is free then, and offloads more, shortens the context or refuses.",
+        default=False,
+    ),
+    _patch(
         "multiResident",
         SWITCH,
         "guards",

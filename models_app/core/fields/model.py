@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from models_app.core.fields.choices import LLAMA
+from models_app.core.fields.choices import DIFFUSION, LLAMA, ON_OFF
 from models_app.core.fields.field import (
+    CHOICE,
     INTEGER,
     MULTILINE,
     OWN,
@@ -49,6 +50,16 @@ GENERAL = (
         maximum=31536000,
         unit="s",
         help="0 never unloads. Blank: the host's.",
+    ),
+    Field(
+        key="spawnGuard",
+        kind=CHOICE,
+        group="visibility",
+        label="Spawn guard",
+        classes=(*LLAMA, *DIFFUSION),
+        backends=("llama", "sd"),
+        choices=ON_OFF,
+        help="Whether llama-swap starts it through the spawn guard. Blank: as the host says.",
     ),
     Field(
         key="unlisted",

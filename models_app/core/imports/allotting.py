@@ -52,6 +52,10 @@ class Here:
     """Path of a registered executable -> its id."""
     key_of: Callable[[str], str] = str
     rules: str = POSIX
+    guarded: frozenset[str] = frozenset()
+    """Served ids that this host would start through the spawn guard."""
+    guards: bool = False
+    """Its setting for models that say nothing."""
     ordered: bool = True
     """The order of a command's flags counts; in presets it does not."""
 

@@ -74,7 +74,18 @@ def _entry_items(one: Taken, here: Here) -> Iterator[Item]:
     else:
         yield from _command_items(one, here)
         yield from _identity_items(one)
+    if not one.variant:
+        yield from _guard_items(one, here)
     yield from _key_items(one, here)
+
+
+def _guard_items(one: Taken, here: Here) -> Iterator[Item]:
+    """Whether an entry starts through the spawn guard, where that is not what would be written here anyway."""
+    entry = one.entry
+    ours = entry.id in here.guarded if entry.id in here.entries else here.guards
+    if bool(entry.guard) != ours:
+        note = "Its options follow from the settings of the host."
+        yield _item(entry, "cmd", _target(one, "spawnGuard"), "on" if entry.guard else "off").noted(note)
 
 
 def _item(entry: FileEntry, key: str, target: Target, value: Any, choice: str = "", **more: Any) -> Item:

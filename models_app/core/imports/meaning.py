@@ -14,6 +14,7 @@ from models_app.core.export.presets import reading
 from models_app.core.export.router.load_rules import read_config
 from models_app.core.imports.router_file import FileEntry, read_router_file
 from models_app.core.launch.tokens import POSIX, split_command
+from models_app.core.spawn_guard.options import SEPARATOR
 
 OURS = "quartermaster"
 ANNOTATIONS = ("estVramGB", "estRamGB")
@@ -47,7 +48,8 @@ def meaning_of(data: bytes, dialect: str, rules: str = POSIX) -> dict[str, Any]:
 
 def _words(entry: FileEntry, rules: str) -> Any:
     """The words of a command; of one that only its router can read those between its macros."""
-    return list(entry.argv) or words_of(entry.whole.get("cmd"), rules)
+    guard = [*entry.guard, SEPARATOR] if entry.guard else []
+    return [*guard, *entry.argv] or words_of(entry.whole.get("cmd"), rules)
 
 
 def words_of(command: Any, rules: str = POSIX) -> Any:

@@ -22,6 +22,7 @@ from models_app.core.export.router.load_rules import INHERIT_TTL
 from models_app.core.launch.macros import PORT, unsafe_macro
 from models_app.core.launch.stored import model_path
 from models_app.core.launch.tokens import POSIX, split_command
+from models_app.core.spawn_guard.options import guard_apart
 
 QUARTERMASTER_TOP = frozenset({"vramBudgetGB", "ramBudgetGB", "apiKeyModels", "promptEnhancers", "listeners"})
 QUARTERMASTER_KEYS = frozenset({"estVramGB", "estRamGB", "audiocpp", "promptEnhancer", "slotCachePreamble"})
@@ -51,6 +52,8 @@ class FileEntry:
     keys: Mapping[str, Any] = field(default_factory=dict)
     lines: Mapping[str, int] = field(default_factory=dict)
     whole: Mapping[str, Any] = field(default_factory=dict)
+    guard: tuple[str, ...] = ()
+    """The spawn guard and its options in front of the command, () without one."""
     ttl_seconds: int = 0
     """After which idle time it is unloaded, whoever says so; 0 is never."""
 
@@ -155,10 +158,13 @@ def _seconds(value: Any, default: int) -> int:
 def _entry(name: str, node: load.Node, line: int, context: _Context) -> FileEntry:
     whole = node.value if isinstance(node.value, dict) else {}
     problem, argv = "", tuple[str, ...]()
+    guard = tuple[str, ...]()
     if not isinstance(node.value, dict):
         problem = "it is no mapping"
     else:
-        argv, problem = _words(name, whole, context)
+        words, problem = _words(name, whole, context)
+        guard, command = guard_apart(words)
+        argv = tuple(command)
     ttl = whole.get("ttl", INHERIT_TTL)
     return FileEntry(
         id=name,
@@ -168,6 +174,7 @@ def _entry(name: str, node: load.Node, line: int, context: _Context) -> FileEntr
         keys={key: value for key, value in whole.items() if key != "cmd"},
         lines={key: node.key_line(key) for key in node.pairs},
         whole=whole,
+        guard=guard,
         ttl_seconds=_seconds(ttl, context.global_ttl_seconds),
     )
 

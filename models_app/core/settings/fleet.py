@@ -42,6 +42,7 @@ class Settings:
     oom_guard_evict: bool = True
     oom_guard_reserve_gb: float = 1.0
     oom_guard_grace_sec: int = 30
+    spawn_guard: bool = False
 
     multi_gpu: bool = True
     min_gpu_vram_gb: float = 3.0

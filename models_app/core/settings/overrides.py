@@ -131,6 +131,8 @@ class Override(SharedFields):
     device: str = ""
     """`cpu` keeps the model off the GPU."""
     swap_group: str = ""
+    spawn_guard: str = ""
+    """`on` or `off`; blank is the host's."""
     ttl_sec: int | None = None
     """None is the fleet's; 0 never unloads."""
     skip: bool = False

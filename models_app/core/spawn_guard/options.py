@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -127,6 +128,14 @@ def is_guarded(words: Sequence[str]) -> bool:
     return name.removesuffix(".exe") == PROGRAM and SEPARATOR in words
 
 
-def without_guard(words: Sequence[str]) -> tuple[str, ...]:
-    """The command that a guarded one starts; any other command as it is."""
-    return tuple(words[list(words).index(SEPARATOR) + 1 :]) if is_guarded(words) else tuple(words)
+def beside(interpreter: str) -> str:
+    """Where the script of an installation lies: beside its interpreter."""
+    return os.path.join(os.path.dirname(interpreter), PROGRAM)
+
+
+def guard_apart(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """The guard with its options, and the command that it starts; () and the words where there is no guard."""
+    if not is_guarded(words):
+        return (), list(words)
+    end = list(words).index(SEPARATOR)
+    return tuple(words[:end]), list(words[end + 1 :])

@@ -24,6 +24,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "oomGuardReserveGB",
         "oomGuardGraceSec",
         "minGpuFraction",
+        "spawnGuard",
         "multiResident",
         "multiGpu",
     ),

@@ -24,6 +24,8 @@ class Environment:
     platform: str = "linux"
     variables: Mapping[str, str] = field(default_factory=dict)
     """What a program that is run for this verb gets as its environment, and where it is looked for."""
+    guard_program: str = ""
+    """Where this installation has its `quartermaster-spawn`, "" where it has none."""
 
     @property
     def header_cache(self) -> Path:

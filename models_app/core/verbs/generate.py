@@ -132,12 +132,13 @@ def _same_file(one: str, other: str) -> bool:
     return target == os.path.realpath(other) and (os.path.isfile(target) or not os.path.exists(target))
 
 
-def _place(output: str) -> Options:
-    """Where the file will lie; nowhere for a pipe."""
+def _place(output: str, environment: Environment) -> Options:
+    """Where the file will lie, nowhere for a pipe; and where this machine has its spawn guard."""
     from models_app.core.export.llama_swap import Options
 
     folder, name = ("", "") if output == PIPE else os.path.split(os.path.realpath(output))
-    return Options(config_folder=folder, file_name=name)
+    cache = os.path.abspath(environment.header_cache)
+    return Options(folder, guard_program=environment.guard_program, header_cache=cache, file_name=name)
 
 
 def _generate(options: argparse.Namespace, environment: Environment, inputs: Inputs) -> Generated:
@@ -170,7 +171,7 @@ def _generate(options: argparse.Namespace, environment: Environment, inputs: Inp
         budget_of=budget_of,
         timestamp=environment.now.isoformat(timespec="seconds") if options.timestamp is None else options.timestamp,
         dialect=options.dialect,
-        options=_place(options.output),
+        options=_place(options.output, environment),
         word_rules=rules,
         on_row=lambda done, total, name: environment.note(f"planning {done}/{total} {shown(name)}"),
     )

@@ -22,11 +22,14 @@ from models_app.core.launch.flag_table import FlagTable, read_words
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.sd_flags import SD
 from models_app.core.launch.tokens import POSIX, split_command
+from models_app.core.spawn_guard.options import guard_apart
 
 Value = str | list[str]
 """A scalar as text, or a list of such: of lists only what came and went is told."""
 
 ESTIMATES = ("estVramGB", "estRamGB")
+GUARD = "spawn guard"
+"""Among the flags of a model: the command that starts its own."""
 _OURS = "metadata.quartermaster."
 """Where llama-swap's file keeps them."""
 _MODEL_FLAGS = ("model", "-m", "--model", "--model-path", "--diffusion-model")
@@ -156,8 +159,9 @@ def taken_apart(command: str, rules: str = POSIX) -> tuple[str, dict[str, Value]
         words = split_command(command, rules)
     except LaunchError:
         return "", {"": command} if command else {}
+    prefix, words = guard_apart(words)
     first = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
-    flags: dict[str, Value] = {}
+    flags: dict[str, Value] = {GUARD: " ".join(prefix)} if prefix else {}
     for name, value in _pairs(words[first:], _table_of(words[:first])):
         earlier = flags.get(name)
         flags[name] = value if earlier is None else [*([earlier] if isinstance(earlier, str) else earlier), value]
