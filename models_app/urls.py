@@ -6,6 +6,7 @@ from django.urls import include, path
 
 from models_app.section_form import FORM_SECTIONS
 from models_app.views import (
+    about,
     backends,
     browse,
     by_hand,
@@ -165,6 +166,8 @@ pages = [
     path("access/policies/<int:pk>/", policies.policy_edit, name="policy-edit"),
     path("access/policies/<int:pk>/delete/", policies.policy_delete, name="policy-delete"),
     path("access/explain/", policies.policy_explain, name="policy-explain"),
+    path("about/", about.about, name="about"),
+    path("about/docs/<str:name>/", about.doc_show, name="doc-show"),
     path("router/", router.router_home, name="router-home"),
     path("router/<slug:slug>/", router.router_show, name="router-show"),
     path("router/<slug:slug>/action/", router.router_action, name="router-action"),
