@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from gpus_app.models import Agent, Host
+from quartermaster_site.jobs.sweeping import lose_of_predecessor
 from quartermaster_site.version import PROTOCOL, product_version
 
 SILENT_AFTER = timedelta(seconds=20)
@@ -27,12 +28,15 @@ def note_instance(agent: Agent, envelope: Any, arguments: dict[str, Any]) -> boo
         row = Agent.objects.select_for_update().get(pk=agent.pk)
         if row.instance == envelope.instance and envelope.sequence <= row.sequence:
             return False
+        known = row.sequence > 0 and row.instance == envelope.instance
         counts = takes_over(row, envelope.instance, timezone.now())
         if counts:
             row.sequence = envelope.sequence
         else:
             row.other_worker = str(arguments.get("worker", ""))[:64]
         row.save()
+    if counts and not known:
+        lose_of_predecessor(agent.host, SILENT_AFTER)
     return counts
 
 
@@ -56,6 +60,12 @@ def second_agent(host: Host) -> Agent | None:
     if agent is None or agent.other_seen_at is None:
         return None
     return agent if timezone.now() - agent.other_seen_at < SECOND_SHOWN else None
+
+
+def leave(agent: Agent, instance: str) -> None:
+    """The agent stops by request: the next one need not wait until it is silent."""
+    gone = {"instance": "", "instance_seen_at": None, "sequence": 0}
+    Agent.objects.filter(pk=agent.pk, instance=instance).update(**gone)
 
 
 def check_in(agent: Agent, *, instance: str, worker: str, version: str, protocol: int, address: str) -> dict[str, Any]:

@@ -201,6 +201,16 @@ CHECKS: tuple[Callable[[], Result], ...] = (
 )
 
 
+def checks_here() -> tuple[Callable[[], Result], ...]:
+    """On a machine that is enrolled elsewhere, its server takes the place of database and queue."""
+    from quartermaster_site.agent import doctor as agent
+
+    if not agent.is_agent():
+        return CHECKS
+    replaced = {database: agent.no_database, broker: agent.broker}
+    return (*(replaced.get(check, check) for check in CHECKS), agent.server)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 when nothing is a problem, else 1."""
     parser = argparse.ArgumentParser(prog="quartermaster doctor", description="what is installed, what is missing")
@@ -209,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     worst = 0
     if not options.json:
         _print(f"quartermaster {product_version()} on {platform.platform()}")
-    for check in CHECKS:
+    for check in checks_here():
         result = check()
         worst = max(worst, int(result.state == "problem"))
         _print(json.dumps(asdict(result)) if options.json else _line(result))

@@ -150,7 +150,7 @@ def redis_url() -> str:
     url = text("QM_REDIS_URL")
     if url and not url.startswith(("redis://", "rediss://", "unix://")):
         raise ConfigurationError("QM_REDIS_URL must start with redis://, rediss:// or unix://.")
-    return _with_ca(url, redis_ca())
+    return with_ca(url, redis_ca())
 
 
 def agent_redis_url() -> str:
@@ -169,7 +169,7 @@ def redis_ca() -> str:
     return path
 
 
-def _with_ca(url: str, path: str) -> str:
+def with_ca(url: str, path: str) -> str:
     """Both redis and kombu take the file from the address."""
     if not path or not url.startswith("rediss://"):
         return url

@@ -10,7 +10,7 @@ SCHEMES = ("redis", "rediss")
 _VISIBILITY_SECONDS = 24 * 3600
 """Redis gives a message that nobody confirmed to another worker after this time; a scan may take hours."""
 _CONNECT_SECONDS = 5.0
-_SILENT_SECONDS = 30.0
+_SILENT_SECONDS = 20.0
 """A connection that says nothing for so long is given up: longer than any wait for a message."""
 
 

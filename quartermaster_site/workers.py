@@ -15,6 +15,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 HOST_SLOTS = 4
 _NOT_FOR_HOSTS = ("QM_DATABASE_URL", "QM_SEALING_KEY", "DJANGO_SETTINGS_MODULE")
 """Proof of the split in every run: a host worker cannot even name the database."""
+_NOT_FOR_AGENTS = (*_NOT_FOR_HOSTS, "QM_SECRET_KEY")
+"""On the server's own machine the worker seals its messages with the installation's key; an agent has its own."""
 
 
 def worker(
@@ -54,7 +56,7 @@ def child(
         **(settings or {}),
     }
     if role == "host":
-        for variable in _NOT_FOR_HOSTS:
+        for variable in _NOT_FOR_AGENTS if "QM_AGENT_INSTANCE" in environment else _NOT_FOR_HOSTS:
             environment.pop(variable, None)
             environment.pop(f"{variable}_FILE", None)
     return processes.start(

@@ -47,6 +47,8 @@ class Asker(Schema):
     worker: str = Field(max_length=64)
     version: str = Field(max_length=32)
     protocol: int = Field(ge=0, le=1 << 30)
+    leaving: bool = False
+    """It stops by request."""
 
 
 @router.post("/agents/enrol/", auth=None, include_in_schema=False)
@@ -71,7 +73,10 @@ def check(request: HttpRequest, asked: CheckIn) -> dict[str, Any]:
             "This machine's enrolment is not valid any more: its host was removed or enrolled anew. Stop this agent, "
             "or enrol the machine again with a new code."
         )
-    return agents.check_in(agent, **asker.model_dump(exclude={"enrolment"}), address=address)
+    if asker.leaving:
+        agents.leave(agent, asker.instance)
+        return {"state": "ok"}
+    return agents.check_in(agent, **asker.model_dump(exclude={"enrolment", "leaving"}), address=address)
 
 
 def _limited(limit: RateLimit, request: HttpRequest) -> str:

@@ -54,9 +54,13 @@ def enrol(server: str, code: str, public_key: str, ca: str) -> dict[str, Any]:
     return _post(server, "/enrol/", {"code": code, "public_key": public_key, **about_this_machine()}, ca)
 
 
-def check(identity: Identity, instance: str) -> dict[str, Any]:
-    """What the server wants of this machine; an empty instance asks without claiming to run. The same errors."""
-    body = json.dumps({"enrolment": identity.enrolment, "instance": instance, **about_this_machine()})
+def check(identity: Identity, instance: str, *, leaving: bool = False) -> dict[str, Any]:
+    """What the server wants of this machine; an empty instance asks without claiming to run. The same errors.
+
+    `leaving`: this agent stops by request, and another may take its place at once.
+    """
+    who = {"enrolment": identity.enrolment, "instance": instance, "leaving": leaving}
+    body = json.dumps({**who, **about_this_machine()})
     sent = {"body": body, "signature": identity.sign(body.encode())}
     return _post(identity.server, "/check/", sent, identity.server_ca)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import secrets
 import signal
@@ -60,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             agent = Agent(me)
             agent.run()
             _say("stopping")
+            agent.leave()
             return DONE
     except (NotWanted, Rejected) as error:
         _say(str(error))
@@ -185,6 +187,12 @@ class Agent:
                 worker.restart()
             return
         self._deaths = 0
+
+    def leave(self) -> None:
+        """Stop the worker, and say so: the next start need not wait for our silence."""
+        self.stop_worker()
+        with contextlib.suppress(QuartermasterError):
+            client.check(self.me, self.instance, leaving=True)
 
     def stop_worker(self) -> None:
         if self.worker is not None:

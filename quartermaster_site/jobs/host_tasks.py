@@ -30,7 +30,10 @@ def host_task(name: str) -> Callable[[Work], Any]:
     def register(work: Work) -> Any:
         @app.task(name=name)  # type: ignore[untyped-decorator]
         def task(job: int, token: str, inputs: dict[str, Any]) -> None:
-            run(work, Reporter(job, token), inputs)
+            if marks.claim(job, token):
+                run(work, Reporter(job, token), inputs)
+            else:
+                log.warning("job %s came a second time: it was begun already", job)
 
         return task
 

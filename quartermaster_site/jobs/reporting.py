@@ -3,10 +3,13 @@
 Batches are numbered, and the closing report says how many there were, so that the control side can store each once and
 finish only when all have come, whatever order the broker delivers. Progress goes out at most twice a second; a beat
 goes out by itself, so that one slow read does not look like a lost worker.
+
+A broker that is away for a moment costs nothing: progress is dropped, and whatever else there is to say waits.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -15,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quartermaster_site.jobs import marks
+from quartermaster_site.jobs.connection import BROKER_ERRORS
 from quartermaster_site.jobs.dispatch import CONTROL_QUEUE, send
 
 EVENT_TASK = "quartermaster_site.jobs.tasks.job_event"
@@ -22,7 +26,13 @@ PROGRESS_SECONDS = 0.5
 BEAT_SECONDS = 15.0
 MAX_LOG_LINES = 50
 MAX_LINE = 1000
+PATIENCE_SECONDS = 300.0
+"""How long a part of the result waits for the broker. The job may be lost by then, and have been started again."""
+_PAUSE_SECONDS = 2.0
+_RENEWED = ("progress", "beat")
+"""The next one says the same and more."""
 
+log = logging.getLogger(__name__)
 Sender = Callable[[dict[str, Any]], None]
 
 
@@ -74,7 +84,8 @@ class Reporter:
         self._tick += 1
         lines, self._lines = self._lines, []
         facts = {"phase": phase, "done": done, "total": total, "unit": unit, "current": current[-500:]}
-        self._send("progress", {**facts, "tick": self._tick, "warnings": self.warnings, "log": lines})
+        if not self._send("progress", {**facts, "tick": self._tick, "warnings": self.warnings, "log": lines}):
+            self._lines = [*lines, *self._lines][:MAX_LOG_LINES]
 
     def batch(self, data: dict[str, Any]) -> None:
         """A numbered part of the result."""
@@ -96,8 +107,21 @@ class Reporter:
         closing = {"batches": self.batches, "warnings": self.warnings, "log": self._lines}
         self._send(kind, {**data, **closing})
 
-    def _send(self, kind: str, data: dict[str, Any]) -> None:
-        self.sender({"job": self.job, "token": self.token, "kind": kind, "data": data})
+    def _send(self, kind: str, data: dict[str, Any]) -> bool:
+        """Whether it went out. What is not said again waits for the broker, and raises its error after a while."""
+        event = {"job": self.job, "token": self.token, "kind": kind, "data": data}
+        end = self.clock() + PATIENCE_SECONDS
+        while True:
+            try:
+                self.sender(event)
+                return True
+            except BROKER_ERRORS as error:
+                if kind in _RENEWED:
+                    return False
+                if self.clock() > end:
+                    raise
+                log.warning("job %s: the broker is away (%s); its %s waits", self.job, error, kind)
+                time.sleep(_PAUSE_SECONDS)
 
     def _beat(self) -> None:
         while not self._over.wait(BEAT_SECONDS):

@@ -22,6 +22,7 @@ KEEP = timedelta(days=30)
 KEEP_FAILED = timedelta(days=90)
 _SILENT = "The worker stopped reporting: it was killed, or lost its connection."
 _STOPPED = "Quartermaster was stopped while this ran."
+_REPLACED = "The machine's agent was started anew while this ran."
 _UNCLAIMED = "No worker took this up, although the host's worker is running."
 
 
@@ -53,6 +54,13 @@ def lose_all(host: Any) -> None:
     left = Job.objects.filter(state__in=[State.RUNNING, State.CANCELLING]).filter(Q(host=host) | Q(host=None))
     for pk in left.values_list("pk", flat=True):
         _lose(pk, _STOPPED, even_if_fresh=True)
+
+
+def lose_of_predecessor(host: Any, silent: timedelta) -> None:
+    """Close what an earlier agent of this host left: another one answers now, and the job said nothing for so long."""
+    left = Job.objects.filter(host=host, state__in=[State.RUNNING, State.CANCELLING])
+    for pk in left.filter(heartbeat_at__lt=timezone.now() - silent).values_list("pk", flat=True):
+        _lose(pk, _REPLACED, even_if_fresh=True)
 
 
 def _look_at_unstarted(job: Job) -> None:

@@ -269,6 +269,46 @@ class TestTwoOfThem:
         assert answer["message"] == "An agent with the credentials of gpu-a runs already, on box. Stop one of the two."
         assert agents.check_in(agent, instance="one", **asked)["state"] == "ok"
 
+    def test_one_that_stops_by_request_leaves_its_place(self, enrol, says):
+        me = enrol("gpu-a")
+        beat(says, me)
+        agent = Agent.objects.select_related("host").get()
+        agents.leave(agent, "two")
+        assert Agent.objects.get().instance == "one"
+        agents.leave(agent, "one")
+        beat(says, me, instance="two")
+        assert (Agent.objects.get().instance, Agent.objects.get().other_instance) == ("two", "")
+
+    def test_what_a_killed_agent_left_is_lost_when_it_is_back(
+        self, enrol, says, sent, actor, django_capture_on_commit_callbacks
+    ):
+        """Not 90 s later; and it starts again."""
+        me = enrol("gpu-a")
+        beat(says, me)
+        host = Host.objects.get(slug="gpu-a")
+        job = start_job(kind="scan", host=host, actor=actor).job
+        long_ago = timezone.now() - timedelta(seconds=25)
+        Job.objects.filter(pk=job.pk).update(state=State.RUNNING, heartbeat_at=long_ago)
+        beat(says, me)
+        job.refresh_from_db()
+        assert job.state == State.RUNNING
+        Agent.objects.update(instance_seen_at=long_ago)
+        with django_capture_on_commit_callbacks(execute=True):
+            beat(says, me, instance="two")
+        job.refresh_from_db()
+        assert (job.state, job.error) == (State.LOST, "The machine's agent was started anew while this ran.")
+        assert job.retries.get().state == State.QUEUED
+
+    def test_what_still_reports_is_not_lost(self, enrol, says, actor):
+        me = enrol("gpu-a")
+        beat(says, me)
+        job = start_job(kind="scan", host=Host.objects.get(slug="gpu-a"), actor=actor).job
+        Job.objects.filter(pk=job.pk).update(state=State.RUNNING, heartbeat_at=timezone.now())
+        Agent.objects.update(instance_seen_at=timezone.now() - timedelta(seconds=25))
+        beat(says, me, instance="two")
+        job.refresh_from_db()
+        assert job.state == State.RUNNING
+
     def test_one_that_only_asks_claims_nothing(self, enrol, says):
         me = enrol("gpu-a")
         beat(says, me)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpus_app.core.errors import QuartermasterError
-from quartermaster_site.jobs import marks
+from quartermaster_site.jobs import host_tasks, marks, reporting
 from quartermaster_site.jobs.host_tasks import Cancelled, run
 from quartermaster_site.jobs.reporting import Reporter
 
@@ -127,3 +127,46 @@ def test_a_beat_goes_out_while_one_read_takes_long(sent, monkeypatch):
     count = len(sent)
     time.sleep(0.06)
     assert len(sent) == count
+
+
+def test_a_broker_that_is_away_for_a_moment_costs_nothing(monkeypatch):
+    """Progress is dropped and its lines travel later; a part of the result waits."""
+    monkeypatch.setattr(reporting, "_PAUSE_SECONDS", 0.0)
+    answers = iter([OSError("away"), OSError("away"), OSError("away"), None, None])
+    got = []
+
+    def sender(event):
+        problem = next(answers)
+        if problem:
+            raise problem
+        got.append(event)
+
+    report = Reporter(7, "token", sender)
+    report.log("a line")
+    report.progress("Reading", 1)
+    report.batch({"rows": []})
+    report.done({})
+    assert [event["kind"] for event in got] == ["batch", "done"]
+    assert got[0]["data"]["sequence"] == 1
+    assert got[1]["data"]["log"] == ["a line"]
+
+
+def test_and_one_that_stays_away_ends_the_work(monkeypatch):
+    monkeypatch.setattr(reporting, "_PAUSE_SECONDS", 0.0)
+    clock = iter(range(0, 10_000, 100))
+
+    def sender(event):
+        raise OSError("away")
+
+    with pytest.raises(OSError, match="away"):
+        Reporter(7, "token", sender, clock=lambda: float(next(clock))).done({})
+
+
+def test_a_message_that_comes_twice_does_its_work_once(monkeypatch, caplog):
+    runs = []
+    monkeypatch.setattr(reporting, "send", lambda *args, **more: None)
+    task = host_tasks.host_task("tests.twice")(lambda report, inputs: runs.append(inputs) or {})
+    for token in ("one", "one", "two"):
+        task(7, token, {})
+    assert len(runs) == 2
+    assert "came a second time" in caplog.text
