@@ -30,7 +30,7 @@ class JobSightOf:
         if not self.grants.hide_something:
             return jobs
         hosts = [host.pk for host in visible(self.user, Host.objects.only("pk"))]
-        own_host = Q(host=None) | Q(host__in=hosts) | Q(started_by=self.user)
+        own_host = Q(host=None) | Q(host__in=hosts) | Q(started_by__isnull=False, started_by=self.user.pk)
         about_host = ~Q(object_type__in=(ROW, SPEECH, ROUTER)) & own_host
         return jobs.filter(about_host | self._of_rows() | self._of_speech() | self._of_routers(hosts))
 

@@ -108,14 +108,6 @@ def host_rules(host: Host) -> HostRules:
     )
 
 
-def rule_line(host: Host, pk: int) -> RuleLine:
-    """One rule with what it reaches; NotFound."""
-    found = next((line for line in host_rules(host).rules if line.rule.pk == pk), None)
-    if found is None:
-        raise NotFound("There is no such rule.")
-    return found
-
-
 def _split(stored: QuerySet[StoredOverride]) -> tuple[list[StoredOverride], list[StoredOverride]]:
     """Rows of one path, and patterns."""
     exact: list[StoredOverride] = []

@@ -19,6 +19,7 @@ from models_app.core.fields.groups import ARGUMENT_KEYS
 from models_app.core.launch.ownership import clear_owned_by_text, text_of
 from models_app.core.settings import Override, variant_from_mapping
 from models_app.models import Change, Row
+from models_app.selectors.sight import seen_rows
 from models_app.services.arguments import check_arguments, rules_of
 from models_app.services.changes import add_change, changes_of, undone
 from models_app.services.impact import SECONDS, planned_twice
@@ -131,10 +132,10 @@ def stored_fields(host: Host, values: Mapping[str, Any]) -> Fields:
     return convert.variant_fields(override.variants[0])
 
 
-def fleet_reach(host: Host) -> Callable[[str], Reach]:
-    """How many models a shared variant concerns, by its name. Enhancers and other classes get none."""
+def fleet_reach(host: Host, user: Any) -> Callable[[str], Reach]:
+    """How many models a shared variant concerns, of those that a person sees. Enhancers and other classes get none."""
     facts = host_facts(host)
-    overrides = [stored_override(facts, row) for row in _receivers(host)]
+    overrides = [stored_override(facts, row) for row in _receivers(host, user)]
 
     def reach(name: str) -> Reach:
         own = sum(any(item.name.lower() == name.lower() for item in override.variants) for override in overrides)
@@ -143,13 +144,15 @@ def fleet_reach(host: Host) -> Callable[[str], Reach]:
     return reach
 
 
-def fleet_impact(host: Host, name: str, values: Mapping[str, Any]) -> Impact:
-    """What saving these values would change, planned model by model for some seconds at most; nothing is stored."""
+def fleet_impact(host: Host, name: str, values: Mapping[str, Any], user: Any) -> Impact:
+    """What saving these values would change of the models that a person sees, planned model by model for some seconds
+    at most; nothing is stored.
+    """
     facts = host_facts(host)
     variant = replace(variant_from_mapping(stored_fields(host, values)), name=name)
     others = [item for item in facts.settings.default_variants if item.name.lower() != name.lower()]
     after = replace(facts, settings=replace(facts.settings, default_variants=(*others, variant)))
-    rows, until = _receivers(host), time.monotonic() + SECONDS
+    rows, until = _receivers(host, user), time.monotonic() + SECONDS
     changed = planned = 0
     verdicts: dict[str, str] = {}
     for row, *plans in planned_twice(rows, facts, after):
@@ -165,8 +168,8 @@ def fleet_impact(host: Host, name: str, values: Mapping[str, Any]) -> Impact:
     return Impact(changed, planned, len(rows) - planned, worst, verdicts.get(worst, ""))
 
 
-def _receivers(host: Host) -> list[Row]:
-    present = Row.objects.filter(host=host, model_class="llm").exclude(state=Row.State.MISSING)
+def _receivers(host: Host, user: Any) -> list[Row]:
+    present = seen_rows(user).filter(host=host, model_class="llm").exclude(state=Row.State.MISSING)
     return [row for row in present.select_related("host") if enhancer_name(row.served_id) is None]
 
 

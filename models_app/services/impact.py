@@ -18,6 +18,7 @@ from models_app.core.catalog import Plan
 from models_app.core.settings import Override
 from models_app.models import Row
 from models_app.plan_figures import PlanFigures
+from models_app.selectors.sight import seen_rows
 from models_app.services.planning import HostFacts, HostPlanner, host_facts, stored_override
 
 SECONDS = 4.0
@@ -62,23 +63,26 @@ class Impact:
     largest: tuple[Change, ...]
 
 
-def settings_impact(host: Host, section: str, values: Mapping[str, Any], *, seconds: float = SECONDS) -> Impact:
-    """What planning the host with these values of a section would change. Nothing is stored.
+def settings_impact(
+    host: Host, section: str, values: Mapping[str, Any], user: Any, *, seconds: float = SECONDS
+) -> Impact:
+    """What planning the host with these values of a section would change of the models that a person sees. Nothing is
+    stored.
 
     After `seconds` the models that were not reached are only counted. A complete answer is kept for ten minutes, under
     everything that it depends on.
     """
     prefetch_related_objects([host], "devices", "settings", "backends")
     before, after = host_facts(host), host_facts(with_section(host, section, values))
-    return _kept_impact(host, _rows(host), before, after, seconds)
+    return _kept_impact(host, _rows(host, user), before, after, seconds)
 
 
-def overrides_impact(host: Host, overrides: Sequence[Override], *, seconds: float = SECONDS) -> Impact:
+def overrides_impact(host: Host, overrides: Sequence[Override], user: Any, *, seconds: float = SECONDS) -> Impact:
     """The same with these overrides in place of the stored ones, over the models that others would apply to."""
     prefetch_related_objects([host], "devices", "settings", "backends")
     before = host_facts(host)
     after = replace(before, overrides=overrides)
-    rows = [row for row in _rows(host) if _content(before, row) != _content(after, row)]
+    rows = [row for row in _rows(host, user) if _content(before, row) != _content(after, row)]
     return _kept_impact(host, rows, before, after, seconds)
 
 
@@ -87,8 +91,10 @@ def _content(facts: HostFacts, row: Row) -> Override:
     return replace(stored_override(facts, row), match="", quant="")
 
 
-def _rows(host: Host) -> list[Row]:
-    return list(Row.objects.filter(host=host).exclude(model_class="").exclude(state=Row.State.MISSING).order_by("path"))
+def _rows(host: Host, user: Any) -> list[Row]:
+    return list(
+        seen_rows(user).filter(host=host).exclude(model_class="").exclude(state=Row.State.MISSING).order_by("path")
+    )
 
 
 def _kept_impact(host: Host, rows: Sequence[Row], before: HostFacts, after: HostFacts, seconds: float) -> Impact:

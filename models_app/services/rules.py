@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from django.db import transaction
@@ -22,12 +23,13 @@ from models_app.core.state.overrides import merge_overrides
 from models_app.models import Change
 from models_app.models import Override as StoredOverride
 from models_app.pins import PATTERN
+from models_app.selectors.rule_sight import held_text, seen_rules
 from models_app.services.arguments import check_arguments, rules_of
 from models_app.services.changes import add_change, changes_of, undone
 from models_app.services.editing import EDITABLE, check_values, check_version, conflicts
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require, require_arguments
-from quartermaster_site.errors import EditConflict, NotFound, Refused
+from quartermaster_site.errors import EditConflict, NotAllowed, NotFound, Refused
 
 IDENTITY = ("match", "quant")
 """What says which models a rule is for; the other values are what it sets."""
@@ -96,7 +98,8 @@ def save_rule(
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=rule.host_id)
         held = get_rule(host, rule.pk)
-        _check(host, {**dict(zip(IDENTITY, (held.match, held.quant), strict=True)), **values}, held.pk)
+        _require_editable(held, actor)
+        _check(host, {**dict(zip(IDENTITY, (held.match, held.quant), strict=True)), **values}, actor, held.pk)
         override = edited_rule(held, values)
         before, after = rule_values(held), rule_values(override)
         if after == before:
@@ -119,12 +122,14 @@ def move_rule(*, rule: StoredOverride, up: bool, beside: int, actor: Actor) -> N
         host = Host.objects.select_for_update().get(pk=rule.host_id)
         held = get_rule(host, rule.pk)
         rules = list(stored_rules(host).select_related("changed_by"))
-        place = rules.index(held)
-        other = place - 1 if up else place + 1
-        if not 0 <= other < len(rules) or rules[other].pk != beside:
+        seen = [line.rule.pk for line in seen_rules(actor.user, host).rules]
+        if (held.pk, beside) not in (zip(seen[1:], seen, strict=False) if up else pairwise(seen)):
             raise EditConflict(
                 "Somebody changed the order of the rules meanwhile. This is how it is now.", saved={}, version=0
             )
+        place, other = (next(n for n, row in enumerate(rules) if row.pk == pk) for pk in (held.pk, beside))
+        _require_editable(held, actor)
+        _require_editable(rules[other], actor)
         rules[place], rules[other] = rules[other], rules[place]
         _number(rules)
         changes = add_change(
@@ -148,6 +153,7 @@ def delete_rule(*, rule: StoredOverride, version: int, actor: Actor) -> None:
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=rule.host_id)
         held = get_rule(host, rule.pk)
+        _require_editable(held, actor)
         before = rule_values(held)
         check_version(held, version, before)
         held.version += 1
@@ -186,7 +192,7 @@ def _add(host: Host, values: Mapping[str, Any], actor: Actor, action: str, pk: i
     require(actor.user, Level.EDIT, host)
     with transaction.atomic():
         host = Host.objects.select_for_update().get(pk=host.pk)
-        _check(host, values)
+        _check(host, values, actor)
         rules = list(stored_rules(host))
         if len(rules) >= MOST_RULES:
             problem = f"A host may have {MOST_RULES} rules."
@@ -233,14 +239,25 @@ def _number(rules: list[StoredOverride]) -> None:
             StoredOverride.objects.filter(pk=rule.pk).update(position=place)
 
 
-def _check(host: Host, values: Mapping[str, Any], own: int = 0) -> None:
-    """Raises Refused where a pattern cannot be used or another rule has it, or a value is not acceptable."""
+def _require_editable(rule: StoredOverride, actor: Actor) -> None:
+    """Raises NotAllowed where the rule matches a model that the person may not edit."""
+    held = held_text(actor.user, rule.host, [(rule.match, rule.quant)])
+    if held:
+        raise NotAllowed(held)
+
+
+def _check(host: Host, values: Mapping[str, Any], actor: Actor, own: int = 0) -> None:
+    """Raises Refused where a pattern cannot be used, another rule has it, or it matches a model that the person may not
+    edit, or where a value is not acceptable.
+    """
     match, quant = (str(values.get(key, "")).strip() for key in IDENTITY)
     problems = {"match": match_problem(match)}
     if len(quant) > MOST_QUANT or not quant.isprintable():
         problems["quant"] = f"Quantisation: at most {MOST_QUANT} characters, such as Q4_K_M."
     if not problems["match"] and any(_same(rule, match, quant) for rule in stored_rules(host).exclude(pk=own)):
         problems["match"] = "There is a rule of this pattern and quantisation already. Change that one."
+    if not problems["match"]:
+        problems["match"] = held_text(actor.user, host, [(match, quant)])
     if problems := {key: text for key, text in problems.items() if text}:
         raise Refused(next(iter(problems.values())), fields=problems)
     check_values({key: value for key, value in values.items() if key not in IDENTITY})

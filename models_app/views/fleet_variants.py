@@ -40,7 +40,7 @@ def fleet_list(request: Request, slug: str) -> HttpResponse:
     host = host_for(request.user, slug)
     name, problem = "", ""
     if request.method == "POST":
-        require(request.user, Level.EDIT)
+        require(request.user, Level.EDIT, host)
         name = request.POST.get("name", "").strip()
         try:
             fleet.add_fleet_variant(host=host, name=name, actor=actor_of(request))
@@ -49,13 +49,13 @@ def fleet_list(request: Request, slug: str) -> HttpResponse:
         else:
             messages.success(request, f"The shared variant {name} is added. Set here what is different about it.")
             return go_to(request, reverse("models:fleet-edit", args=[slug, name]))
-    reach = fleet.fleet_reach(host)
+    reach = fleet.fleet_reach(host, request.user)
     items = convert.core_settings(host).default_variants
     context = host_context(request, host) | {
         "items": [(item.name, len(convert.variant_fields(item)), reach(item.name)) for item in items],
         "name": name,
         "problem": problem,
-        "may_edit": may(request.user, Level.EDIT),
+        "may_edit": may(request.user, Level.EDIT, host),
     }
     return page(request, "hosts/fleet_list.html", context, status=422 if problem else 200)
 
@@ -73,8 +73,10 @@ def fleet_edit(request: Request, slug: str, name: str) -> HttpResponse:
     if form.errors:
         return _page(request, host, name, form, status=422)
     if request.POST.get("intent") == "impact" or request.POST.get("reset") or request.POST.get("reset-group"):
-        return _page(request, host, name, form, impact=fleet.fleet_impact(host, name, _values(host, name, form)))
-    require(request.user, Level.EDIT)
+        return _page(
+            request, host, name, form, impact=fleet.fleet_impact(host, name, _values(host, name, form), request.user)
+        )
+    require(request.user, Level.EDIT, host)
     confirmed = request.POST.get("confirm", "")
     if "customArgs" in form.touched and (asked := unconfirmed(_remarks(host, form), confirmed)):
         return _page(request, host, name, form, status=422, asked=asked)
@@ -111,7 +113,7 @@ def fleet_delete(request: Request, slug: str, name: str) -> HttpResponse:
     context = {
         "host": host,
         "name": name,
-        "reach": fleet.fleet_reach(host)(name),
+        "reach": fleet.fleet_reach(host, request.user)(name),
         "suffix": slugify(name),
         "version": section.version,
         "set_count": len(fields),
@@ -126,15 +128,17 @@ def _tried(request: Request, host: Host, name: str, form: EditorForm) -> HttpRes
     context: dict[str, object] = {"form": form, "groups": control_groups(form, facts)}
     if not form.errors:
         context |= {
-            "reach": fleet.fleet_reach(host)(name),
-            "impact": fleet.fleet_impact(host, name, _values(host, name, form)),
+            "reach": fleet.fleet_reach(host, request.user)(name),
+            "impact": fleet.fleet_impact(host, name, _values(host, name, form), request.user),
         }
     return tried_page(request, "hosts/fleet_edit.html", form, context)
 
 
 def _form(request: Request, host: Host, name: str, posted: Mapping[str, str] | None = None) -> EditorForm:
     section = fleet.fleet_section(host)
-    fields = variant_fields("llm", "llama", vision=name.lower() == VISION, arguments=may_write_arguments(request.user))
+    fields = variant_fields(
+        "llm", "llama", vision=name.lower() == VISION, arguments=may_write_arguments(request.user, host)
+    )
     stored = fleet.fleet_fields(section, name)
     return EditorForm(
         fields=fields,
@@ -177,12 +181,12 @@ def _page(
         "suffix": slugify(name),
         "form": form,
         "groups": control_groups(form, facts),
-        "reach": fleet.fleet_reach(host)(name),
+        "reach": fleet.fleet_reach(host, request.user)(name),
         "conflict": conflict,
         "impact": impact,
         "asked": asked,
         "findings": _remarks(host, form),
-        "may_edit": may(request.user, Level.EDIT),
+        "may_edit": may(request.user, Level.EDIT, host),
         "preview_url": request.path,
     }
     return page(request, "hosts/fleet_edit.html", context, status=status)

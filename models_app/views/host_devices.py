@@ -28,13 +28,13 @@ from quartermaster_site.http import Request, go_to, page
 def host_devices(request: Request, slug: str) -> HttpResponse:
     host = host_for(request.user, slug)
     if request.method == "POST":
-        require(request.user, Level.EDIT)
+        require(request.user, Level.EDIT, host)
     stored = device_settings_of(host)
     emptied = default_data(stored.version) if request.GET.get("defaults") else None
     form = DeviceForm(request.POST or emptied, stored=stored, devices=list(host.devices.all()))
     conflict, impact, status = None, None, 200
     if request.method == "POST" and request.POST.get("intent") == "impact":
-        impact = tried_section(host, device_settings.SECTION, device_settings.cleaned, form)
+        impact = tried_section(request.user, host, device_settings.SECTION, device_settings.cleaned, form)
         status = 200 if impact else 422
     elif request.method == "POST":
         if form.is_valid():

@@ -41,7 +41,7 @@ def host_section(request: Request, slug: str, name: str) -> HttpResponse:
     stored = section(host, name)
     if request.method != "POST":
         return _page(request, host, stored, _form(name, stored))
-    require(request.user, FLEET_SECTIONS[name].level)
+    require(request.user, FLEET_SECTIONS[name].level, host)
     form = _form(name, stored, request.POST)
     if form.errors:
         return _page(request, host, stored, form, status=422)
@@ -50,7 +50,7 @@ def host_section(request: Request, slug: str, name: str) -> HttpResponse:
     values = nested_values(name, form.values, stored.values)
     try:
         if request.POST.get("intent") == "impact":
-            impact = impact_text(settings_impact(host, name, cleaned(name, values)))
+            impact = impact_text(settings_impact(host, name, cleaned(name, values), request.user))
             return _page(request, host, stored, form, impact=impact)
         saved = save_fleet_section(
             host=host, section=name, values=values, version=form.version, actor=actor_of(request)
@@ -106,7 +106,7 @@ def _page(
         "impact": impact,
         "stored": stored,
         "note": router_note(host, name),
-        "may_change": may(request.user, FLEET_SECTIONS[name].level),
+        "may_change": may(request.user, FLEET_SECTIONS[name].level, host),
         "for_admins": FLEET_SECTIONS[name].level >= Level.MANAGE,
         "preview_url": request.path,
     }

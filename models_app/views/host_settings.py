@@ -49,7 +49,11 @@ def save_memory(request: Request, host: Host, form: MemoryForm) -> Conflict | No
 
 
 def tried_section(
-    host: Host, section: str, cleaned: Callable[[Mapping[str, Any]], dict[str, Any]], form: MemoryForm | DeviceForm
+    user: Any,
+    host: Host,
+    section: str,
+    cleaned: Callable[[Mapping[str, Any]], dict[str, Any]],
+    form: MemoryForm | DeviceForm,
 ) -> ImpactText | None:
     """What a form of a section would change; None where it is not valid, which it then says."""
     if not form.is_valid():
@@ -59,7 +63,7 @@ def tried_section(
     except Refused as error:
         form.take_refusal(error)
         return None
-    return impact_text(settings_impact(host, section, values))
+    return impact_text(settings_impact(host, section, values, user))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -67,13 +71,13 @@ def tried_section(
 def host_memory(request: Request, slug: str) -> HttpResponse:
     host = host_for(request.user, slug)
     if request.method == "POST":
-        require(request.user, Level.EDIT)
+        require(request.user, Level.EDIT, host)
     memory = memory_settings(host)
     emptied = {"version": str(memory.version)} if request.GET.get("defaults") else None
     form = MemoryForm(request.POST or emptied, memory=memory)
     conflict, impact, status = None, None, 200
     if request.method == "POST" and request.POST.get("intent") == "impact":
-        impact = tried_section(host, memory_section.SECTION, memory_section.cleaned, form)
+        impact = tried_section(request.user, host, memory_section.SECTION, memory_section.cleaned, form)
         status = 200 if impact else 422
     elif request.method == "POST":
         if form.is_valid():

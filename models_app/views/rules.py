@@ -26,7 +26,8 @@ from models_app.pages.editor_page import Facts, control_groups
 from models_app.pages.impact_page import ImpactText, impact_text
 from models_app.pages.rules_page import identity_controls, own_rows, rule_row, rule_rows, set_fields
 from models_app.selectors.editing import MOST_CHANGES, authors
-from models_app.selectors.rules import RuleLine, host_rules, rule_line, shared_changes
+from models_app.selectors.rule_sight import held_text, seen_rule, seen_rules
+from models_app.selectors.rules import RuleLine, shared_changes
 from models_app.services import host_facts, rules_of
 from models_app.services import rules as rule_services
 from models_app.services.impact import overrides_impact
@@ -34,7 +35,7 @@ from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
 from models_app.views.hosts import host_context
 from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, tried_page
 from quartermaster_site.access.audit import actor_of
-from quartermaster_site.access.permissions import Level, may_write_arguments, needs, require
+from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require
 from quartermaster_site.errors import EditConflict, Refused
 from quartermaster_site.figures import ago
 from quartermaster_site.http import Request, go_to, page, wants_fragment
@@ -50,7 +51,7 @@ def rule_list(request: Request, slug: str) -> HttpResponse:
     host = host_for(request.user, slug)
     if request.method != "POST":
         return _list_page(request, host, {"match": request.GET.get("match", "")[:1024]})
-    require(request.user, Level.EDIT)
+    require(request.user, Level.EDIT, host)
     typed = {key: request.POST.get(key, "").strip() for key in rule_services.IDENTITY}
     try:
         rule = rule_services.add_rule(host=host, match=typed["match"], quant=typed["quant"], actor=actor_of(request))
@@ -76,7 +77,7 @@ def rule_edit(request: Request, slug: str, pk: int) -> HttpResponse:
         return editing.page(form, status=422)
     if request.POST.get("intent") == "impact" or any(request.POST.get(name) for name in TRIES[1:]):
         return editing.page(form, impact=editing.impact(form))
-    require(request.user, Level.EDIT)
+    require(request.user, Level.EDIT, host)
     confirmed = request.POST.get("confirm", "")
     if "customArgs" in form.touched and (asked := unconfirmed(editing.remarks(form), confirmed)):
         return editing.page(form, status=422, asked=asked)
@@ -103,7 +104,9 @@ def rule_move(request: Request, slug: str, pk: int) -> HttpResponse:
     number = int(beside) if beside.isascii() and beside.isdigit() and len(beside) < 19 else 0
     up = request.GET.get("to") != "down"
     try:
-        rule_services.move_rule(rule=rule_services.get_rule(host, pk), up=up, beside=number, actor=actor_of(request))
+        rule_services.move_rule(
+            rule=seen_rule(request.user, host, pk).rule, up=up, beside=number, actor=actor_of(request)
+        )
     except EditConflict as error:
         return _list_page(request, host, {}, moved=str(error), status=409)
     return go_to(request, reverse("models:rule-list", args=[slug]))
@@ -114,7 +117,7 @@ def rule_move(request: Request, slug: str, pk: int) -> HttpResponse:
 def rule_delete(request: Request, slug: str, pk: int) -> HttpResponse:
     """Asks first: GET says what would change, POST deletes."""
     host = host_for(request.user, slug, Level.EDIT)
-    rule = rule_services.get_rule(host, pk)
+    line, rule = seen_rule(request.user, host, pk), rule_services.get_rule(host, pk)
     if request.method == "POST":
         rule_services.delete_rule(rule=rule, version=posted_version(request.POST), actor=actor_of(request))
         messages.success(request, "The rule is deleted. The history can bring it back.")
@@ -122,9 +125,9 @@ def rule_delete(request: Request, slug: str, pk: int) -> HttpResponse:
     without = rule_services.overrides_with(host, {pk: None})
     context = {
         "host": host,
-        "rule": rule_row(rule_line(host, pk)),
+        "rule": rule_row(line),
         "version": rule.version,
-        "impact": impact_text(overrides_impact(host, without)),
+        "impact": impact_text(overrides_impact(host, without, request.user)),
     }
     return page(request, "hosts/rule_delete.html", context)
 
@@ -138,7 +141,7 @@ def _list_page(
     moved: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    found = host_rules(host)
+    found = seen_rules(request.user, host)
     context = host_context(request, host) | {
         "rules": rule_rows(found),
         "own": own_rows(found),
@@ -155,14 +158,14 @@ class RuleForm:
     def __init__(self, request: Request, host: Host, rule: Override) -> None:
         self.request, self.host, self.rule = request, host, rule
         self.values = rule_services.rule_values(rule)
-        self.line: RuleLine = rule_line(host, rule.pk)
+        self.line: RuleLine = seen_rule(request.user, host, rule.pk)
         self.facts = host_facts(host)
         override = convert.core_override(rule)
         kinds = {
             (item.model_class, engine_of(self.facts.settings, override, item.model_class)) for item in self.line.matched
         }
         self.engine = "sd" if {engine for _, engine in kinds} == {"sd"} else "llama"
-        self.fields = (*IDENTITY_FIELDS, *rule_fields(kinds, arguments=may_write_arguments(request.user)))
+        self.fields = (*IDENTITY_FIELDS, *rule_fields(kinds, arguments=may_write_arguments(request.user, host)))
 
     def stored(self) -> EditorForm:
         return self._form(stored_texts(self.fields, self.values), self.rule.version)
@@ -194,9 +197,8 @@ class RuleForm:
 
     def impact(self, form: EditorForm) -> ImpactText:
         changed = rule_services.edited_rule(self.rule, form.values)
-        return impact_text(
-            overrides_impact(self.host, rule_services.overrides_with(self.host, {self.rule.pk: changed}))
-        )
+        overrides = rule_services.overrides_with(self.host, {self.rule.pk: changed})
+        return impact_text(overrides_impact(self.host, overrides, self.request.user))
 
     def tried(self, form: EditorForm) -> HttpResponse:
         """While somebody types: what the form would change, and the slots beside the fields."""
@@ -219,7 +221,10 @@ class RuleForm:
         asked: str = "",
     ) -> HttpResponse:
         facts = self._page_facts()
+        held = held_text(self.request.user, self.host, [(self.rule.match, self.rule.quant)])
         context = host_context(self.request, self.host) | {
+            "held": held,
+            "may_edit": not held and may(self.request.user, Level.EDIT, self.host),
             "rule": rule_row(self.line),
             "variants": [(variant.name, set_fields(variant)) for variant in self.rule.variants.all()],
             "form": form,

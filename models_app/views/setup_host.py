@@ -23,6 +23,7 @@ from quartermaster_site.errors import NotFound, QuartermasterError
 from quartermaster_site.http import STOP_POLLING, Request, go_to, page, wants_fragment
 from quartermaster_site.jobs.models import UNFINISHED, Job
 from quartermaster_site.jobs.pages import job_view
+from quartermaster_site.jobs.sight import Everything
 
 
 def setup_host(request: Request) -> Host:
@@ -100,7 +101,7 @@ def scan_step(request: Request, step: Step) -> HttpResponse:
         "roots": roots,
         "job": job,
         "running": running,
-        "view": job_view(job, may_cancel=False, may_retry=False) if job else None,
+        "view": job_view(job, Everything(), may_cancel=False, may_retry=False) if job else None,
         "counts": found_text(host),
         "unscanned": [root.path for root in roots if root.last_scan_at is None],
         "has_findings": findings_exist(host),

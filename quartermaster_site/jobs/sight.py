@@ -27,6 +27,20 @@ class JobSight(Protocol):
         """The model or the host that a job is about."""
 
 
+class Everything:
+    """Of those who act for nobody, and of the first-run wizard."""
+
+    def seen(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
+        return jobs
+
+    def is_whole(self, job: Job) -> bool:
+        return True
+
+    def subject(self, job: Job) -> Scoped | None:
+        host: Scoped | None = job.host
+        return host
+
+
 def job_sight(user: Any) -> JobSight:
     found: JobSight = import_string(SIGHT)(user)
     return found

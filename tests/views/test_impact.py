@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.cache import cache
 from django.db import connection
 from django.test import Client
@@ -79,14 +80,14 @@ def test_only_editors_ask(viewer: Client, scanned: Host) -> None:
 
 
 def test_a_complete_answer_is_kept_and_a_cut_one_says_so(scanned: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = {"targetVramGB": 4.0}
-    cut = settings_impact(scanned, memory_settings.SECTION, values, seconds=-1)
+    values, person = {"targetVramGB": 4.0}, get_user_model().objects.create_user("ida")
+    cut = settings_impact(scanned, memory_settings.SECTION, values, person, seconds=-1)
     assert (cut.planned, cut.total) == (1, 4)
-    whole = settings_impact(scanned, memory_settings.SECTION, values)
+    whole = settings_impact(scanned, memory_settings.SECTION, values, person)
     assert whole.planned == 4
     monkeypatch.setattr(impact_module, "_impact", lambda *arguments: pytest.fail("it was planned again"))
     with CaptureQueriesContext(connection) as queries:
-        assert settings_impact(get_host("local"), memory_settings.SECTION, values) == whole
+        assert settings_impact(get_host("local"), memory_settings.SECTION, values, person) == whole
     assert len(queries) < 20
 
 
