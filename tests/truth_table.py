@@ -117,17 +117,30 @@ def compared(
 
 def compute_points(header_of: Callable[[str], Header], rows: Rows = ROWS, *, every: int = 1) -> list[Point]:
     """Every compute figure of a table. What llama-fit-params asks for is replayed, which takes its time: `every` third
-    row, say, is enough of those.
+    row, say, is enough of those; and what was replayed once is kept for the next test.
     """
     points = []
-    for outputs, column in COLUMNS.items():
-        for row, on_device, ours, theirs in compared(header_of, outputs, rows[:: every if outputs == "all" else 1]):
-            args = row["args"]
-            split = tuple(args["tensor_split"]) if args["tensor_split"] else None
-            setting = (outputs, row["model"], args["ubatch"], args["gpu_layers"], args["n_cpu_moe"], split)
-            error = ours.compute_bytes / MIB - theirs[column]
-            points.append(Point(outputs, group_of(args), on_device, row["model"], setting, error, theirs[column]))
+    for outputs in COLUMNS:
+        chosen = rows[:: every if outputs == "all" else 1]
+        new = [row for row in chosen if (outputs, id(row)) not in _kept]
+        _kept.update({(outputs, id(row)): [] for row in new})
+        for row, on_device, ours, theirs in compared(header_of, outputs, new):
+            _kept[outputs, id(row)].append(_point(outputs, row["model"], row["args"], on_device, ours, theirs))
+        points += [point for row in chosen for point in _kept[outputs, id(row)]]
     return points
+
+
+_kept: dict[tuple[str, int], list[Point]] = {}
+"""`outputs` and the identity of a row, which lives as long as its table -> the row's points."""
+
+
+def _point(
+    outputs: str, model: str, args: dict[str, Any], on_device: bool, ours: MemoryUse, theirs: dict[str, float]
+) -> Point:
+    split = tuple(args["tensor_split"]) if args["tensor_split"] else None
+    setting = (outputs, model, args["ubatch"], args["gpu_layers"], args["n_cpu_moe"], split)
+    wanted = theirs[COLUMNS[outputs]]
+    return Point(outputs, group_of(args), on_device, model, setting, ours.compute_bytes / MIB - wanted, wanted)
 
 
 def error_table(points: list[Point]) -> str:

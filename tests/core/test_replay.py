@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from models_app.core.catalog import Header, Launch
+from models_app.core.catalog import Launch
 from models_app.core.planning.projection import project
 from models_app.core.planning.replay.allocator import Room, peaks
 from models_app.core.planning.replay.scheduler import compute_buffers
 from models_app.core.planning.replay.styles import STYLES
 from models_app.core.planning.replay.tensors import Graph, Tensor
 from models_app.core.planning.table import model_table
-from models_app.core.readers import read_header
 from models_app.core.units import MIB
 from tests import truth_table
+
+pytestmark = pytest.mark.xdist_group("truth")  # in one process: headers are shared
 
 HOST = 1
 ROW = 64
@@ -95,12 +94,6 @@ def test_nodes_without_weights_join_the_device_before_them_and_only_then_the_hos
     graph.expand(on_device, row(graph, on_device, home=None))
     compute_buffers(graph, 1)
     assert [node.place for node in graph.nodes] == [HOST, 0, 0, 0]
-
-
-@pytest.fixture(scope="module")
-def header_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Header]:
-    folder = tmp_path_factory.mktemp("replayed")
-    return functools.cache(lambda name: read_header(truth_table.write(name, folder)))
 
 
 ROWS = truth_table.ROWS[::31] + truth_table.MORE_ROWS[::37] + truth_table.VARIANT_ROWS[::53]

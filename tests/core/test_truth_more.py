@@ -6,31 +6,23 @@ stranger and cut over more devices, and what is left of the allocator's luck wei
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from models_app.core.catalog import Header
 from models_app.core.planning.table import model_table
-from models_app.core.readers import read_header
 from models_app.core.units import MIB
 from tests import truth_table
 from tests.zoo import more_models
+
+pytestmark = pytest.mark.xdist_group("truth")  # in one process: headers and replays are shared
 
 # What misses the aims in several settings of one model, and why:
 KNOWN_TO_MISS = {
     "jamba-mini-52b": "the mask of the last attention is reused in pieces; what crosses to the next device varies",
     "minimax-text-01": "decay matrices of lightning attention beside experts on the host",
 }
-
-
-@pytest.fixture(scope="module")
-def header_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Header]:
-    folder = tmp_path_factory.mktemp("more")
-    return functools.cache(lambda name: read_header(str(more_models.write(name, folder))))
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ from models_app.core.planning.table import model_table
 from models_app.core.units import MIB
 from tests import truth_table
 
+pytestmark = pytest.mark.xdist_group("truth")  # in one process: headers and replays are shared
+
 # Placement luck of llama.cpp's allocator (compute-buffer.md 5): outputs, model, ubatch, -ngl, --n-cpu-moe, split.
 OUT_OF_AIM = {
     ("server", "qwen3-30b-a3b-q4_k_m", 512, "all", 24, (1, 1)),
@@ -27,7 +29,7 @@ def test_every_model_of_the_table_is_known_exactly(zoo_header, model):
 @pytest.mark.parametrize("outputs", truth_table.COLUMNS)
 def test_weights_and_context_are_equal_to_the_byte(zoo_header, outputs):
     places = 0
-    for row, _, ours, theirs in truth_table.compared(zoo_header, outputs):
+    for row, _, ours, theirs in truth_table.compared(zoo_header, outputs, replays=False):
         # Six decimals of a MiB are half a byte at most.
         assert abs(ours.model_bytes - theirs["model_mib"] * MIB) < 1, (row["model"], row["args"], ours)
         assert abs(ours.context_bytes - theirs["context_mib"] * MIB) < 1, (row["model"], row["args"], ours)

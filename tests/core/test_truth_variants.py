@@ -6,23 +6,15 @@ context must be equal to the byte; of the compute buffers so many may miss the a
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from models_app.core.catalog import Header
 from models_app.core.planning.table import model_table
-from models_app.core.readers import read_header
 from models_app.core.units import MIB
 from tests import truth_table
 
-
-@pytest.fixture(scope="module")
-def header_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Header]:
-    folder = tmp_path_factory.mktemp("variants")
-    return functools.cache(lambda name: read_header(truth_table.write(name, folder)))
+pytestmark = pytest.mark.xdist_group("truth")  # in one process: headers and replays are shared
 
 
 @pytest.fixture(scope="module")
