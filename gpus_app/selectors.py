@@ -34,17 +34,17 @@ def hosts() -> QuerySet[Host]:
     return Host.objects.select_related("agent").prefetch_related("devices", "settings")
 
 
-def get_host(slug: str) -> Host:
-    """One host by its slug, for those who act for nobody; NotFound."""
-    host = hosts().filter(slug=slug).first()
+def get_host(slug: str, among: QuerySet[Host] | None = None) -> Host:
+    """One host by its slug, for those who act for nobody; NotFound. `among`: with what the caller needs of it."""
+    host = (hosts() if among is None else among).filter(slug=slug).first()
     if host is None:
         raise NotFound(f"There is no host {slug!r}.")
     return host
 
 
-def host_for(user: Any, slug: str, level: Level = Level.VIEW) -> Host:
+def host_for(user: Any, slug: str, level: Level = Level.VIEW, among: QuerySet[Host] | None = None) -> Host:
     """The same for a person, who needs `level` on it. NotFound where it is hidden from them, else NotAllowed."""
-    host = get_host(slug)
+    host = get_host(slug, among)
     if level_of(user, host) < Level.VIEW:
         raise NotFound(f"There is no host {slug!r}.")
     require(user, level, host)

@@ -17,13 +17,11 @@ from gpus_app.eligibility import refresh_eligibility
 from gpus_app.models import Device, Host, Telemetry, TelemetryPoint
 from gpus_app.receivers import MAX_DEVICES, device_reading, is_same
 from gpus_app.services import request_plan, start_probe
+from gpus_app.telemetry_rows import SLOT_SECONDS, SLOTS
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.jobs import untrusted
 from quartermaster_site.jobs.untrusted import ReportRefused
 
-SLOT_SECONDS = 10
-SLOTS = 360
-"""An hour."""
 _WORTH_STORING_BYTES = 16 * MIB
 """A smaller change of what is free waits for the next one, or a minute."""
 _HIGHER_BYTES = 32 * MIB

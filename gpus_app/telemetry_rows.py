@@ -6,6 +6,10 @@ from typing import Any
 
 from django.db import models
 
+SLOT_SECONDS = 10
+SLOTS = 360
+"""An hour."""
+
 
 class Telemetry(models.Model):
     """The last sample of a host. There is no row until samples were ordered from it."""

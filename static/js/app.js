@@ -59,8 +59,10 @@
     if (event.detail.successful) event.detail.elt.removeAttribute("data-renewed");
   });
 
+  // A tab that nobody sees asks for nothing.
   document.addEventListener("htmx:beforeRequest", (event) => {
-    event.detail.target.setAttribute("aria-busy", "true");
+    if (document.hidden && event.detail.elt.closest("[data-poll]")) event.preventDefault();
+    else event.detail.target.setAttribute("aria-busy", "true");
   });
 
   let kept = null;

@@ -114,6 +114,7 @@ TABLE: list[Line] = [
     GET("/hosts/local/rules/{rule}/", VIEWER, HOST),
     GET("/hosts/local/history/", VIEWER, HOST),
     GET("/hosts/local/fits/", VIEWER, HOST),
+    GET("/hosts/local/live/", VIEWER, HOST),
     GET("/hosts/local/card/", VIEWER, HOST),
     GET("/hosts/local/settings/memory/", VIEWER, HOST),
     GET("/hosts/local/settings/gpu/", VIEWER, HOST),
