@@ -31,6 +31,7 @@ class Agent(models.Model):
 
     instance = models.CharField(max_length=32, blank=True)
     """The process that answers for the host: each start of an agent has another."""
+    instance_since = models.DateTimeField(null=True, blank=True)
     instance_seen_at = models.DateTimeField(null=True, blank=True)
     sequence = models.PositiveBigIntegerField(default=0)
     """Number of its newest heartbeat: a message that comes twice counts once."""

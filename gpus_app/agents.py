@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from gpus_app.models import Agent, Host
-from quartermaster_site.jobs.sweeping import lose_of_predecessor
+from quartermaster_site.jobs.sweeping import LOST_AFTER, lose_of_predecessor
 from quartermaster_site.version import PROTOCOL, product_version
 
 SILENT_AFTER = timedelta(seconds=20)
@@ -28,15 +28,14 @@ def note_instance(agent: Agent, envelope: Any, arguments: dict[str, Any]) -> boo
         row = Agent.objects.select_for_update().get(pk=agent.pk)
         if row.instance == envelope.instance and envelope.sequence <= row.sequence:
             return False
-        known = row.sequence > 0 and row.instance == envelope.instance
         counts = takes_over(row, envelope.instance, timezone.now())
         if counts:
             row.sequence = envelope.sequence
         else:
             row.other_worker = str(arguments.get("worker", ""))[:64]
         row.save()
-    if counts and not known:
-        lose_of_predecessor(agent.host, SILENT_AFTER)
+    if counts and row.instance_since and timezone.now() - row.instance_since < LOST_AFTER:
+        lose_of_predecessor(agent.host, row.instance_since, SILENT_AFTER)
     return counts
 
 
@@ -45,7 +44,7 @@ def takes_over(row: Agent, instance: str, now: datetime) -> bool:
     same = row.instance == instance
     if same or row.instance_seen_at is None or now - row.instance_seen_at > SILENT_AFTER:
         if not same:
-            row.instance, row.sequence = instance, 0
+            row.instance, row.instance_since, row.sequence = instance, now, 0
         if row.other_instance == instance:
             row.other_instance, row.other_seen_at = "", None
         row.instance_seen_at = now

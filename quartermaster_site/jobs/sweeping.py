@@ -56,9 +56,9 @@ def lose_all(host: Any) -> None:
         _lose(pk, _STOPPED, even_if_fresh=True)
 
 
-def lose_of_predecessor(host: Any, silent: timedelta) -> None:
-    """Close what an earlier agent of this host left: another one answers now, and the job said nothing for so long."""
-    left = Job.objects.filter(host=host, state__in=[State.RUNNING, State.CANCELLING])
+def lose_of_predecessor(host: Any, since: datetime, silent: timedelta) -> None:
+    """Close what an earlier agent of this host left: another one answers `since` then, and these say nothing more."""
+    left = Job.objects.filter(host=host, state__in=[State.RUNNING, State.CANCELLING], started_at__lt=since)
     for pk in left.filter(heartbeat_at__lt=timezone.now() - silent).values_list("pk", flat=True):
         _lose(pk, _REPLACED, even_if_fresh=True)
 

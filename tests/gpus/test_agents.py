@@ -288,7 +288,8 @@ class TestTwoOfThem:
         host = Host.objects.get(slug="gpu-a")
         job = start_job(kind="scan", host=host, actor=actor).job
         long_ago = timezone.now() - timedelta(seconds=25)
-        Job.objects.filter(pk=job.pk).update(state=State.RUNNING, heartbeat_at=long_ago)
+        Job.objects.filter(pk=job.pk).update(state=State.RUNNING, started_at=long_ago, heartbeat_at=long_ago)
+        Agent.objects.update(instance_since=long_ago - timedelta(seconds=1))
         beat(says, me)
         job.refresh_from_db()
         assert job.state == State.RUNNING
@@ -303,7 +304,7 @@ class TestTwoOfThem:
         me = enrol("gpu-a")
         beat(says, me)
         job = start_job(kind="scan", host=Host.objects.get(slug="gpu-a"), actor=actor).job
-        Job.objects.filter(pk=job.pk).update(state=State.RUNNING, heartbeat_at=timezone.now())
+        Job.objects.filter(pk=job.pk).update(state=State.RUNNING, started_at=timezone.now(), heartbeat_at=timezone.now())
         Agent.objects.update(instance_seen_at=timezone.now() - timedelta(seconds=25))
         beat(says, me, instance="two")
         job.refresh_from_db()
