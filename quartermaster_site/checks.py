@@ -62,5 +62,14 @@ def sqlite_writes_ahead(
     return [Warning(f"SQLite runs in journal mode {mode}, so readers and writers block.", hint=hint, id="qm.W004")]
 
 
-CHECKS: tuple[Check, ...] = (allowed_hosts, debug_off, private_data_folder, sqlite_writes_ahead)
+@register(Tags.security)
+def trusted_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """qm.W005"""
+    if all(network.prefixlen for network in settings.TRUSTED_PROXIES):
+        return []
+    message = "QM_TRUSTED_PROXIES trusts every address: anybody can claim to be at any other."
+    return [Warning(message, hint="Name the addresses of the proxies.", id="qm.W005")]
+
+
+CHECKS: tuple[Check, ...] = (allowed_hosts, debug_off, private_data_folder, sqlite_writes_ahead, trusted_proxies)
 """All of them; their ids are in the docstrings, and in docs/process.md."""

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from quartermaster_site import checks, doctor, env
+from quartermaster_site.access.networks import parse_network
 from quartermaster_site.checks import CHECKS
 
 
@@ -15,6 +16,12 @@ def test_an_open_door_is_warned_about(settings, tmp_path):
     settings.DATA_DIR = tmp_path
     found = [message.id for check in CHECKS[:3] for message in check(None)]
     assert found == ["qm.W001", "qm.W002", "qm.W003"]
+
+
+@pytest.mark.parametrize(("trusted", "ids"), [([], []), (["10.0.0.0/8"], []), (["10.0.0.2", "::/0"], ["qm.W005"])])
+def test_trust_in_everybody_is_warned_about(settings, trusted, ids):
+    settings.TRUSTED_PROXIES = list(map(parse_network, trusted))
+    assert [message.id for message in checks.trusted_proxies(None)] == ids
 
 
 @pytest.mark.django_db

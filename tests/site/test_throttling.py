@@ -7,6 +7,7 @@ import time
 from html import unescape
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.hashers import MD5PasswordHasher
 from django.core.cache import cache
 from django.test import Client
@@ -45,6 +46,16 @@ def hashed(monkeypatch):
 def attempt(name="admin", password="wrong", address=ELSEWHERE, host="localhost", **headers):
     client = Client(REMOTE_ADDR=address)
     return client.post("/login/", {"login": name, "password": password}, headers={"Host": host, **headers})
+
+
+def test_the_documented_limits_are_those_of_the_settings():
+    from pathlib import Path
+
+    page = (Path(__file__).parents[2] / "docs/users.md").read_text(encoding="utf-8")
+    limits = ", ".join(settings.ACCOUNT_RATE_LIMITS.values()).replace(", ", ",").split(",")
+    for amount, per in (limit.split("/")[:2] for limit in limits):
+        minutes = int(per.removesuffix("m") or 1)
+        assert f"{amount} in {minutes} minute" in page
 
 
 def test_five_wrong_passwords_are_checked_and_no_more(hashed):
