@@ -46,7 +46,9 @@ def _form(row: Row, values: dict[str, Any]) -> WhatIfForm:
         raise Refused("This model has no header that can be planned.")
     texts = {key: _text(value) for key, value in values.items()}
     form = WhatIfForm(texts, limits=Limits.of(header), automatic={})
-    problems = {key: f"One of {', '.join(form.fields)}." for key in values if key not in form.fields}
+    problems = {
+        key[: schemas.MOST_NAME]: f"One of {', '.join(form.fields)}." for key in values if key not in form.fields
+    }
     if not form.is_valid():
         problems |= {key or "values": " ".join(map(str, messages)) for key, messages in form.errors.items()}
     if problems:

@@ -10,6 +10,7 @@ from ninja.errors import HttpError, ValidationError
 from ninja.security import HttpBearer
 
 from gpus_app.core.errors import QuartermasterError
+from models_app.api import schemas
 from models_app.api.acting import router as acting
 from models_app.api.agents import router as agents
 from models_app.api.reading import router as reading
@@ -71,7 +72,7 @@ def expected(request: HttpRequest, error: QuartermasterError) -> HttpResponse:
 @api.exception_handler(ValidationError)
 def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
     """Values that have the wrong shape, by their place in the request."""
-    fields = {".".join(str(part) for part in item["loc"]): item["msg"] for item in error.errors}
+    fields = {".".join(str(part)[: schemas.MOST_NAME] for part in item["loc"]): item["msg"] for item in error.errors}
     return problem(request, 422, "Invalid", "Some values cannot be used.", fields=fields)
 
 

@@ -8,6 +8,9 @@ from typing import Any
 from ninja import Schema
 from pydantic import Field
 
+MOST_NAME = 80
+"""Characters of a name that an error gives back."""
+
 
 class DeviceOut(Schema):
     """A GPU as it was last measured."""

@@ -14,6 +14,8 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 _SIGNATURE = b"PK\x03\x04"
 MOST_ENTRIES = 10_000
+_BOUNDED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Ways to pack that are unpacked piece by piece. Of the others a piece can be as large as its maker likes."""
 _MODE = 0o100600
 
 
@@ -50,6 +52,8 @@ def texts_of_zip(data: bytes, names: Collection[str], most_bytes: int) -> dict[s
                     continue
                 if name in found:
                     raise ExportError(f"The archive has {name} twice.")
+                if entry.compress_type not in _BOUNDED:
+                    raise ExportError(f"{name} is packed in a way that is not unpacked here: use plain zip.")
                 with archive.open(entry) as stream:
                     # The size that an entry claims is not to be trusted.
                     found[name] = stream.read(most_bytes + 1)
