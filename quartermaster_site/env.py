@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from gpus_app.core.errors import QuartermasterError
 from quartermaster_site.access.networks import Network, parse_network
+from quartermaster_site.access.sign_on import SignOn, checked_server, parsed_roles
 
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 ROLES = ("web", "control", "host", "all")
@@ -143,6 +144,27 @@ def trusted_proxies() -> tuple[Network, ...]:
         except ValueError as error:
             raise ConfigurationError(f"QM_TRUSTED_PROXIES: {word!r} is no address or network. {error}") from error
     return tuple(found)
+
+
+def sign_on() -> SignOn | None:
+    """The OpenID Connect server at which people may sign in; None when `QM_OIDC_SERVER` is unset."""
+    server = text("QM_OIDC_SERVER")
+    if not server:
+        return None
+    client, secret = text("QM_OIDC_CLIENT_ID"), text("QM_OIDC_CLIENT_SECRET")
+    for name, value in (("QM_OIDC_CLIENT_ID", client), ("QM_OIDC_CLIENT_SECRET", secret)):
+        if not value:
+            raise ConfigurationError(f"{name} is not set, but QM_OIDC_SERVER is: the server gives you both values.")
+    try:
+        server = checked_server(server)
+    except ValueError as error:
+        raise ConfigurationError(f"QM_OIDC_SERVER: {error}") from error
+    try:
+        roles = parsed_roles(text("QM_OIDC_ROLES"))
+    except ValueError as error:
+        raise ConfigurationError(f"QM_OIDC_ROLES: {error}") from error
+    name, claim = text("QM_OIDC_NAME", "Single sign-on"), text("QM_OIDC_GROUPS_CLAIM", "groups")
+    return SignOn(server, client, secret, name=name[:40], claim=claim, roles=roles)
 
 
 def redis_url() -> str:

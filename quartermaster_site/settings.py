@@ -178,7 +178,12 @@ ACCOUNT_RATE_LIMITS = {
     # Failures with one name from all addresses. A single address cannot use it up: it has 15 in that time.
     "sign_in_anywhere": "50/15m/key",
 }
-SOCIALACCOUNT_AUTO_SIGNUP = False
+SIGN_ON = env.sign_on()
+SOCIALACCOUNT_PROVIDERS = SIGN_ON.providers() if SIGN_ON else {}
+# A form that ends at another server would need that server in the policy of where forms may go. What a link starts is
+# bound to the browser by its state and its code verifier.
+SOCIALACCOUNT_LOGIN_ON_GET = True
+SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
 
 # Sessions: 12 hours idle, 7 days in all (middleware.session_age).

@@ -1,9 +1,12 @@
-"""What allauth may do here: sign people in. Accounts are made by an administrator, never by a visitor."""
+"""What allauth may do here: sign people in. Accounts are made by an administrator or come from the configured server of
+sign-ons with the role that its groups give, never by a visitor's own wish.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import requests
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core import context
 from allauth.core.exceptions import ImmediateHttpResponse
@@ -12,7 +15,7 @@ from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
-from quartermaster_site.access import throttling
+from quartermaster_site.access import signing_on, throttling
 from quartermaster_site.http import client_address, local_path
 
 _NO_ADDRESS = "0.0.0.0"  # noqa: S104 - a value that is stored, no address that is listened on
@@ -48,8 +51,39 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """People of the configured OpenID Connect server (sign_on.py). Their groups there decide at every sign-in."""
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        """Refuse whoever has no role, or a name that is taken here; else bring the role of who is known up to date."""
+        sociallogin.email_addresses = []  # an address is a note here: nobody is found by it, and none is confirmed
+        role = signing_on.role_of(sociallogin)
+        if not role:
+            raise ImmediateHttpResponse(signing_on.refused(request, sociallogin, signing_on.NO_GROUP))
+        if request.user.is_authenticated:
+            return  # connecting one's own account: the role stays
+        if sociallogin.is_existing:
+            signing_on.follow_role(request, sociallogin.user, role)
+        elif problem := signing_on.name_problem(sociallogin.user):
+            raise ImmediateHttpResponse(signing_on.refused(request, sociallogin, problem))
+
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
-        return False
+        """Only through `pre_social_login`."""
+        return bool(signing_on.role_of(sociallogin))
+
+    def is_auto_signup_allowed(self, request: HttpRequest, sociallogin: Any) -> bool:
+        """Without a form: there is nothing to ask."""
+        return True
+
+    def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
+        return signing_on.welcome(request, sociallogin, super().save_user)
+
+    def get_requests_session(self) -> requests.Session:
+        return signing_on.Asking()
+
+    def on_authentication_error(
+        self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, extra_context: Any = None
+    ) -> None:
+        signing_on.note_failure(request, error, exception)
 
 
 def _name_in(credentials: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -43,6 +44,7 @@ def _account_page(request: HttpRequest, form: TokenForm, status: int = 200) -> H
         "tokens": ApiToken.objects.filter(user=request.user.pk),
         "now": timezone.now(),
         "form": form,
+        "sign_on": settings.SIGN_ON,
     }
     return page(request, "access/account.html", context, status=status)
 
