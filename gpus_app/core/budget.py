@@ -39,6 +39,8 @@ class Budget:
     """The value of `--main-gpu`: a position in `backend_ids` where they are known, else the telemetry id."""
     capacity_bytes: tuple[int, ...] = ()
     """What each device has at all; empty where that is not known."""
+    reserved_bytes: tuple[int, ...] = ()
+    """What of each device is left to others, beside its capacity; empty where that is not known."""
     visible_ids: tuple[int, ...] = ()
     """The driver's numbers of the devices where the machine has others, which a CUDA server must not see: it would
     share the layers among all that it sees. Empty where there are no others, where `backend_ids` name the devices, or
@@ -124,6 +126,7 @@ def budget_for_set(
         backend_ids=tuple(ids[position] for position in order) if ids else (),
         main_gpu=len(order) - 1 if ids else members[main].index,
         capacity_bytes=tuple(device.total_bytes for device in chosen),
+        reserved_bytes=tuple(device.reserve_bytes for device in chosen),
         visible_ids=tuple(device.index for device in chosen) if others and runtime == CUDA and not ids else (),
     )
     return whole.with_target(_bytes_of(target_gib))

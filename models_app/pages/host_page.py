@@ -11,7 +11,8 @@ from gpus_app.core.units import GIB
 from gpus_app.models import Device, Host
 from gpus_app.selectors import host_budget, idle_devices, ram_limit_gib, target_vram_gib
 from models_app.models import Root
-from models_app.pages.plan_panel import Machine, MachineDevice
+from models_app.pages.device_list import MachineDevice
+from models_app.pages.plan_panel import Machine
 from models_app.pages.shell import WorkerState, worker_state
 from quartermaster_site.drawings import MemoryBar, Part, Track, memory_bar
 from quartermaster_site.figures import UNKNOWN, gib
@@ -63,7 +64,9 @@ def machine_of(budget: Budget, ram_total_bytes: int) -> Machine:
     for index, share in enumerate(budget.device_bytes):
         name = budget.device_names[index] if index < len(budget.device_names) else "budget set by hand"
         capacity = budget.capacity_bytes[index] if index < len(budget.capacity_bytes) else share
-        devices.append(MachineDevice(f"GPU {index} · {name}", capacity, share))
+        own_id = budget.backend_ids[index] if index < len(budget.backend_ids) else ""
+        reserved = budget.reserved_bytes[index] if index < len(budget.reserved_bytes) else 0
+        devices.append(MachineDevice(f"GPU {index} · {name}", capacity, share, own_id, reserved))
     return Machine(tuple(devices), ram_total_bytes or budget.ram_bytes, budget.ram_bytes)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from models_app.core.catalog import MemoryTerm, Plan
 from models_app.pages.component_words import WIRED
 from models_app.pages.context_curve import CurveSection
+from models_app.pages.device_list import MachineDevice, device_lines
 from models_app.pages.how_text import HowPlace, how_places
 from models_app.pages.layer_strip import LayerStrip, layer_strip
 from models_app.pages.memory_columns import device_totals, memory_columns, shown_terms
@@ -29,15 +30,6 @@ _ENGINES = {
     "approximate": "This architecture is not known here yet: memory is a careful guess.",
     "classic": "The tensor table is incomplete: memory is estimated from the file size.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class MachineDevice:
-    """A device as planning sees it: its name, what is fitted, what planning may use."""
-
-    name: str
-    capacity_bytes: int
-    budget_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +98,8 @@ class PlanPanel:
     environment: tuple[str, ...] = ()
     """Variables that the entry sets beside the command."""
     curve: CurveSection | None = None
+    devices: tuple[str, ...] = ()
+    """What each of several devices gets."""
 
 
 def plan_panel(
@@ -146,6 +140,7 @@ def plan_panel(
         profile_id=plan.profile_id,
         environment=tuple(environment) if plan.lines else (),
         curve=curve if plan.placement else None,
+        devices=device_lines(machine.devices, placement, block_count) if placement else (),
     )
 
 

@@ -17,8 +17,9 @@ from models_app.core.plans.engines.request import window_tokens
 from models_app.core.plans.engines.surroundings import surroundings_of
 from models_app.core.settings import BackendEntry, Settings
 from models_app.models import Row
+from models_app.pages.device_list import MachineDevice
 from models_app.pages.placement_text import engine_placement_word
-from models_app.pages.plan_panel import Machine, MachineDevice, plan_panel
+from models_app.pages.plan_panel import Machine, plan_panel
 
 GIB = 1 << 30
 FLEET = Settings(target_vram_gb=24, vram_overhead_gb=1, max_ram_gb=64, backends=(BackendEntry("v", "vllm", path="/v"),))

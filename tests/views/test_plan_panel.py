@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from models_app.core.catalog import ArgToken, MemoryTerm, Placement, Plan, Projection
 from models_app.core.catalog import MemoryUse as Use
+from models_app.pages.device_list import MachineDevice, device_lines
 from models_app.pages.layer_strip import layer_strip
 from models_app.pages.placement_text import placement_sentence, placement_word
-from models_app.pages.plan_panel import Machine, MachineDevice, command_lines, plan_panel
+from models_app.pages.plan_panel import Machine, command_lines, plan_panel
 
 GIB = 1 << 30
 MACHINE = Machine(
@@ -148,3 +149,27 @@ def test_the_strip_fills_from_the_last_layer_back() -> None:
     whole = layer_strip(4, _placement())
     assert whole is not None
     assert (whole.label, whole.legend) == ("4 layers, all on the GPU.", "")
+
+
+def test_several_devices_say_what_each_gets() -> None:
+    devices = (
+        MachineDevice("GPU 0 · small", 12 * GIB, 11 * GIB, "CUDA1"),
+        MachineDevice("GPU 1 · large", 22 * GIB, 22 * GIB, "CUDA0", 2 * GIB),
+    )
+    placed = _placement(tensor_split=(0.33, 0.67))
+    assert device_lines(devices, placed, 32) == (
+        "GPU 0 · small (CUDA1): layers 0 to 10, 33 % of the split; 11.00 GiB may be used.",
+        "GPU 1 · large (CUDA0): layers 11 to 31, the output and the fixed buffers, 67 % of the split;"
+        " 22.00 GiB may be used, 2.00 GiB are left to others.",
+    )
+    some = device_lines(devices, _placement(tensor_split=(0.0, 1.0), gpu_layers=2), 32)
+    assert "small (CUDA1): no layer, 0 %" in some[0]
+    assert "large (CUDA0): layer 31, the output" in some[1]
+    panel = plan_panel(_plan(placement=placed), Machine(devices, 64 * GIB, 48 * GIB), block_count=32)
+    assert panel.devices == device_lines(devices, placed, 32)
+
+
+def test_one_device_says_it_in_the_placement_alone() -> None:
+    alone = (MachineDevice("GPU 0", 24 * GIB, 22 * GIB),)
+    assert device_lines(alone, _placement(), 32) == ()
+    assert device_lines(alone * 2, _placement(gpu_layers=0), 32) == ()
