@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from quartermaster_site.jobs.models import Job
-from tests.access.test_roles import ASK, HTMX, READ
+from tests.access.url_table import ASK, HTMX, READ
 from tests.security import hostile_rows
 from tests.security.hostile_rows import JSON_MARKS, MARKS, payload, word
 from tests.security.markup import Page
