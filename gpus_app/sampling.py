@@ -29,7 +29,7 @@ TASK = "gpus_app.tasks.host_sampled"
 ORDER_TASK = "gpus_app.sampling.keep_sampling"
 EVERY_SECONDS = 5.0
 MOST_PATHS = 32
-NO_ROUTER = "no address of a router on this machine is known, so that nobody can tell whose memory that is"
+NO_ROUTER = "no router on this machine is set, so nobody can tell whose memory it is"
 _DISK_WAIT_SECONDS = 1.0
 _FIND_ROUTER_EVERY_SECONDS = 30.0
 

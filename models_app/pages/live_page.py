@@ -71,10 +71,11 @@ class LiveView:
     stale: bool
     has_sample: bool
     devices: tuple[DeviceLine, ...]
+    unknown: str
+    """Why nobody can tell whose memory it is, where that is so of every device."""
     notes: tuple[str, ...]
     failed: bool
     ram: str
-    ram_bar: MiniBar | None
     cpu: str
     disks: tuple[DiskLine, ...]
     point: str
@@ -87,15 +88,17 @@ def live_view(host: Host, telemetry: Telemetry | None, now: datetime) -> LiveVie
     sample = telemetry.sample if telemetry and received else {}
     is_late = received is None or now - received > LATE_AFTER
     ram = sample.get("ram")
+    reasons = {device["ours_note"] for device in sample.get("devices", ())}
+    unknown = reasons.pop() if len(reasons) == 1 else ""
     return LiveView(
         verdict=_verdict(host, received, now),
         stale=received is not None and (now - received > STALE_AFTER or host.state == "offline"),
         has_sample=bool(sample),
-        devices=tuple(_device(device) for device in sample.get("devices", ())),
+        devices=tuple(_device(device, said=unknown) for device in sample.get("devices", ())),
+        unknown=unknown,
         notes=tuple(sample.get("notes", ())),
         failed=bool(sample.get("failed")),
         ram=f"{gib(_ram_used(ram))} of {gib(ram['total_bytes'])} GiB" if ram else UNKNOWN,
-        ram_bar=mini_bar(_ram_used(ram), ram["total_bytes"], 0, loaded=True) if ram else None,
         cpu=_figure(sample.get("cpu_percent"), " %"),
         disks=tuple(_disk(disk) for disk in sample.get("disks", ())),
         point=""
@@ -132,7 +135,8 @@ def _verdict(host: Host, received: datetime | None, now: datetime) -> Verdict:
     return Verdict("ok", "Live", f"Last sample {ago(received, now)}.")
 
 
-def _device(device: Mapping[str, Any]) -> DeviceLine:
+def _device(device: Mapping[str, Any], *, said: str) -> DeviceLine:
+    """`said`: what stands above all devices."""
     total, used = device["total_bytes"], device["used_bytes"]
     shared = bool(device["integrated"])
     if shared:
@@ -150,7 +154,7 @@ def _device(device: Mapping[str, Any]) -> DeviceLine:
         free=gib(total - used) if total else UNKNOWN,
         ours=gib(ours),
         foreign=gib(foreign),
-        note=device["ours_note"] or others,
+        note="" if said else device["ours_note"] or others,
         busy=_figure(device["utilisation_percent"], " %"),
         temperature=_figure(device["temperature_celsius"], " °C"),
         power=_figure(device["power_watts"], " W"),

@@ -33,7 +33,7 @@
         legend: { live: true },
         scales: {
           x: { time: true, range: (_, __, last) => [last - HOUR, last] },
-          y: { range: [0, 100] },
+          y: { range: [0, 104] }, // a line at 100 is seen whole
         },
         axes: [
           { stroke: ink, grid, ticks: grid, size: 28, values: (_, marks) => marks.map((mark) => clock(mark, 16)) },
