@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode, urlsplit
+from zoneinfo import ZoneInfo
 
 from allauth.usersessions.models import UserSession
 from django.conf import settings
@@ -15,6 +16,7 @@ from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import resolve_url
+from django.utils import timezone
 from django.utils.cache import patch_cache_control
 from django_htmx.http import HttpResponseClientRedirect
 
@@ -91,6 +93,23 @@ def own_password(get_response: GetResponse) -> GetResponse:
         if account is not None and account.must_change_password and not request.path.startswith(_WITHOUT_PASSWORD):
             return _redirect(request, resolve_url("account_change_password"))
         return get_response(request)
+
+    return middleware
+
+
+def own_time(get_response: GetResponse) -> GetResponse:
+    """Pages show times in the zone that the person chose."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        account = getattr(request.user, "account", None) if request.user.is_authenticated else None
+        if account is None or not account.time_zone:
+            return get_response(request)
+        try:
+            zone = ZoneInfo(account.time_zone)
+        except (KeyError, OSError, ValueError):  # the system's table has no such zone any more
+            return get_response(request)
+        with timezone.override(zone):
+            return get_response(request)
 
     return middleware
 

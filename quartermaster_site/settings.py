@@ -75,6 +75,7 @@ MIDDLEWARE = [
     "quartermaster_site.middleware.setup_gate",
     "quartermaster_site.middleware.SignedInOnly",
     "quartermaster_site.middleware.own_password",
+    "quartermaster_site.middleware.own_time",
     "quartermaster_site.middleware.DomainErrors",
 ]
 
@@ -153,7 +154,7 @@ WHITENOISE_USE_FINDERS = DEBUG
 
 # Accounts
 AUTHENTICATION_BACKENDS = [
-    "django.contrib.auth.backends.ModelBackend",
+    "quartermaster_site.access.backends.WithAccount",
     "allauth.account.auth_backends.AuthenticationBackend",
 ]
 AUTH_PASSWORD_VALIDATORS = [

@@ -215,6 +215,11 @@ class Shell:
         return self.account.theme if self.account and self.account.theme != "auto" else ""
 
     @property
+    def density(self) -> str:
+        """`compact`, or empty for the usual one."""
+        return self.account.density if self.account and self.account.density != "comfortable" else ""
+
+    @property
     def version(self) -> str:
         return product_version()
 

@@ -57,6 +57,10 @@ class Grants:
         """Whether anything may be hidden from this person; most never see a condition."""
         return self.default < Level.VIEW or any(rule.level < Level.VIEW for rule in self.rules)
 
+    def reaches(self, level: Level) -> bool:
+        """Whether there may be an object on which this person has `level`."""
+        return self.default >= level or any(rule.level >= level for rule in self.rules)
+
     def may_see_models_on(self, host: int) -> bool:
         """Whether some model of a host may be visible, though the host itself be hidden."""
         open_rules = (rule for rule in self.rules if rule.level >= Level.VIEW and rule.host in (None, host))

@@ -30,6 +30,14 @@ class Account(models.Model):
     custom_args = models.BooleanField(default=False)
     """May write custom launch arguments, which can make a server read or write other files. Admins may anyway."""
 
+    density = models.CharField(
+        max_length=12, choices=[("comfortable", "Comfortable"), ("compact", "Compact")], default="comfortable"
+    )
+    time_zone = models.CharField(max_length=64, blank=True)
+    """A name of the time zone database; empty is UTC."""
+    shortcuts = models.BooleanField(default=True)
+    """Single keys do something. Whoever speaks to the machine, or types by accident, switches them off."""
+
     must_change_password = models.BooleanField(default=False)
     """The password was made by an administrator: every page leads to choosing one's own."""
 

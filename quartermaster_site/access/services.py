@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -88,18 +89,19 @@ def set_password(*, user: Any, password: str | None) -> str:
     return word
 
 
-def _check_person(user: Any, password: str) -> None:
+def _check_person(user: Any, password: str | None) -> None:
     problems: dict[str, str] = {}
     try:
         user.full_clean(exclude=["password"])
     except ValidationError as error:
         problems.update({name: " ".join(messages) for name, messages in error.message_dict.items()})
     try:
-        validate_password(password, user)
+        if password is not None:
+            validate_password(password, user)
     except ValidationError as error:
         problems["password"] = " ".join(error.messages)
     if problems:
-        raise Refused("The administrator cannot be created like this.", fields=problems)
+        raise Refused("This cannot be stored like this.", fields=problems)
 
 
 def _require_proof(digest: str) -> None:
@@ -113,10 +115,18 @@ def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def save_theme(*, user: Any, theme: str) -> Account:
-    """A person's own preference; it needs no audit entry."""
-    themes = [value for value, _ in Account._meta.get_field("theme").choices or ()]
-    if theme not in themes:
-        raise Refused("There is no such theme.", fields={"theme": f"One of {', '.join(themes)}."})
-    account, _ = Account.objects.update_or_create(user=user, defaults={"theme": theme})
+def save_preferences(*, user: Any, values: Mapping[str, Any]) -> Account:
+    """A person's own: theme, density, time zone, shortcuts. They need no audit entry."""
+    account, _ = Account.objects.update_or_create(user=user, defaults=dict(values))
     return account
+
+
+def save_email(*, user: Any, email: str, actor: Actor) -> None:
+    """A person's own address, a note for administrators. Raises Refused."""
+    if email == user.email:
+        return
+    before, user.email = user.email, email
+    _check_person(user, None)
+    with transaction.atomic():
+        user.save(update_fields=["email"])
+        record(actor, "user.change", subject=user, changes={"email": [before, email]})

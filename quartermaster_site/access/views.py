@@ -10,10 +10,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from quartermaster_site.access.audit import actor_of
-from quartermaster_site.access.models import Account, ApiToken
+from quartermaster_site.access.models import ApiToken
 from quartermaster_site.access.permissions import Level, needs
-from quartermaster_site.access.selectors import open_sessions
-from quartermaster_site.access.services import save_theme
+from quartermaster_site.access.preferences_form import PreferencesForm
+from quartermaster_site.access.selectors import AuditFilter, audit_entries, open_sessions
+from quartermaster_site.access.services import save_email, save_preferences
 from quartermaster_site.access.sessions import end_other_sessions, end_session
 from quartermaster_site.access.token_form import TokenForm
 from quartermaster_site.access.tokens import create_token, revoke_token
@@ -21,24 +22,28 @@ from quartermaster_site.errors import NotFound, Refused
 from quartermaster_site.figures import counted
 from quartermaster_site.http import go_to, page
 
-THEMES = Account._meta.get_field("theme").choices or ()
+RECENT = 10
+"""Own entries of the audit log that the page shows."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Level.VIEW)
 def account(request: HttpRequest) -> HttpResponse:
-    if request.method == "POST":
-        save_theme(user=request.user, theme=request.POST.get("theme", ""))
+    preferences = PreferencesForm(request.POST if request.method == "POST" else None, user=request.user)
+    if request.method == "POST" and preferences.is_valid():
+        save_preferences(user=request.user, values=preferences.preferences())
+        save_email(user=request.user, email=preferences.cleaned_data["email"], actor=actor_of(request))
         messages.success(request, "Saved.")
         return go_to(request, reverse("access:account"))
-    return _account_page(request, TokenForm())
+    return _account_page(request, TokenForm(), preferences, status=422 if preferences.is_bound else 200)
 
 
-def _account_page(request: HttpRequest, form: TokenForm, status: int = 200) -> HttpResponse:
-    row = Account.objects.filter(user=request.user.pk).first()
+def _account_page(
+    request: HttpRequest, form: TokenForm, preferences: PreferencesForm | None = None, status: int = 200
+) -> HttpResponse:
     context = {
-        "themes": THEMES,
-        "theme": row.theme if row else "auto",
+        "preferences": preferences or PreferencesForm(user=request.user),
+        "entries": audit_entries(AuditFilter()).filter(user=request.user.pk)[:RECENT],
         "sessions": open_sessions(request.user),
         "current_key": request.session.session_key,
         "tokens": ApiToken.objects.filter(user=request.user.pk),

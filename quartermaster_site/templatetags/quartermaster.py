@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django import template
 from django.forms import BoundField
@@ -118,6 +118,18 @@ def duration(seconds: float | None) -> str:
 @register.filter
 def ago(moment: datetime | None) -> str:
     return figures.ago(moment, timezone.now())
+
+
+@register.filter
+def local(moment: datetime | None) -> str:
+    """`2026-11-30 15:00 CET`, in the time zone of whoever looks."""
+    return "" if moment is None else timezone.localtime(moment).strftime("%Y-%m-%d %H:%M %Z").strip()
+
+
+@register.filter
+def in_utc(moment: datetime | None) -> str:
+    """`2026-11-30 14:00:05 UTC`, for titles."""
+    return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 @register.filter

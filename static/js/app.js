@@ -375,6 +375,7 @@
       return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (document.body.dataset.shortcuts === "off") return;
     if (event.key === "/" && field) {
       event.preventDefault();
       field.focus();

@@ -60,15 +60,21 @@ def test_the_api_takes_no_cookie(careful):
 @pytest.mark.parametrize("way", ["none", "wrong", "of another session", "in the address", "as JSON", "too long"])
 def test_only_the_token_of_this_session_counts(careful, visit, way):
     token, other = token_of(careful), token_of(visit("admin", enforce_csrf_checks=True))
-    path, data, kind = "/account/", {"theme": "dark"}, {}
+    path, data, kind = "/account/", {"theme": "dark", "density": "compact"}, {}
     if way == "as JSON":
-        data, kind = {"theme": "dark", "csrfmiddlewaretoken": token}, {"content_type": "application/json"}
+        data, kind = (
+            {"theme": "dark", "density": "compact", "csrfmiddlewaretoken": token},
+            {"content_type": "application/json"},
+        )
     elif way == "in the address":
         path = f"/account/?csrfmiddlewaretoken={token}"
     elif way != "none":
         data["csrfmiddlewaretoken"] = {"wrong": "x" * 64, "of another session": other, "too long": "a" * 99_999}[way]
     assert careful.post(path, data, **kind).status_code == 403
-    assert careful.post("/account/", {"theme": "dark", "csrfmiddlewaretoken": token}).status_code == 302
+    assert (
+        careful.post("/account/", {"theme": "dark", "density": "compact", "csrfmiddlewaretoken": token}).status_code
+        == 302
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +88,7 @@ def test_only_the_token_of_this_session_counts(careful, visit, way):
     ids=lambda headers: headers["Origin"],
 )
 def test_a_form_of_another_origin_is_refused_with_a_good_token(careful, headers):
-    data = {"theme": "dark", "csrfmiddlewaretoken": token_of(careful)}
+    data = {"theme": "dark", "density": "compact", "csrfmiddlewaretoken": token_of(careful)}
     assert careful.post("/account/", data, headers=headers).status_code == 403
 
 
@@ -90,7 +96,7 @@ def test_a_form_of_another_origin_is_refused_with_a_good_token(careful, headers)
     "referer", ["https://evil.example/", "http://testserver/", "", "https://testserver.evil.example/"]
 )
 def test_over_https_the_referer_counts_too(careful, referer):
-    data = {"theme": "dark", "csrfmiddlewaretoken": token_of(careful)}
+    data = {"theme": "dark", "density": "compact", "csrfmiddlewaretoken": token_of(careful)}
     assert careful.post("/account/", data, secure=True, headers={"Referer": referer}).status_code == 403
     assert careful.post("/account/", data, secure=True, headers={"Referer": "https://testserver/"}).status_code == 302
 
@@ -136,4 +142,7 @@ def test_the_token_of_a_form_is_another_after_signing_in(tree):
     cookie = client.cookies["csrftoken"].value
     assert client.post("/login/", data).status_code == 302
     assert client.cookies["csrftoken"].value != cookie
-    assert client.post("/account/", {"theme": "dark", "csrfmiddlewaretoken": planted}).status_code == 403
+    assert (
+        client.post("/account/", {"theme": "dark", "density": "compact", "csrfmiddlewaretoken": planted}).status_code
+        == 403
+    )

@@ -147,7 +147,7 @@ def test_a_limit_keeps_the_panel(scanned: Host, viewer: Client, monkeypatch: pyt
 def test_an_expired_form_says_so(gpu_host: Host, viewer: Client) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = viewer.cookies
-    answer = strict.post("/account/", {"theme": "dark"})
+    answer = strict.post("/account/", {"theme": "dark", "density": "compact"})
     assert answer.status_code == 403
     assert "This form has expired" in answer.content.decode()
 

@@ -148,9 +148,9 @@ def test_findings_as_csv_start_no_formula(gpu_host: Host, viewer: Client) -> Non
 
 def test_themes_are_kept(gpu_host: Host, viewer: Client) -> None:
     assert "data-bs-theme" not in viewer.get("/").content.decode()
-    assert viewer.post("/account/", {"theme": "dark"}).status_code == 302
+    assert viewer.post("/account/", {"theme": "dark", "density": "compact"}).status_code == 302
     assert 'data-bs-theme="dark"' in viewer.get("/").content.decode()
-    assert viewer.post("/account/", {"theme": "purple"}).status_code == 422
+    assert viewer.post("/account/", {"theme": "purple", "density": "compact"}).status_code == 422
 
 
 def test_findings_do_not_say_everything_twice(scanned: Host, viewer: Client) -> None:
