@@ -16,6 +16,7 @@ from typing import Any
 
 from gpus_app.core.backend_probe import ExecutableKey, ProbeAllowance
 from gpus_app.core.probes.program import ProgramRun
+from models_app.core.discovery.hostile_names import unsafe_reason
 from models_app.core.launch.program_text import UNLISTED, ProgramFacts, program_devices, program_facts
 
 MAX_KNOWN = 256
@@ -53,6 +54,8 @@ class Prober:
         return dict(_KNOWN[key])
 
     def _looked_at(self, path: str) -> tuple[str, os.stat_result]:
+        if unsafe_reason(path):
+            raise _Unusable("its path holds a control character")
         real = os.path.realpath(path)
         if not os.path.isabs(path) or not is_permitted(path, self.permitted):
             raise _Unusable("it lies outside the folders from which this host runs backends (QM_BACKEND_ROOTS)")

@@ -22,6 +22,8 @@ def list_folder(path: str, permitted: Iterable[str]) -> dict[str, Any]:
     A folder above them shows the way to them and nothing else. Of a file its folder is listed.
     """
     permitted = list(permitted)
+    if reason := unsafe_reason(path):
+        raise NotListed(f"This path cannot be used: {reason}.")
     real = os.path.realpath(path)
     if os.path.isfile(real):
         real = os.path.dirname(real)

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpus_app.core.errors import QuartermasterError
 from models_app.browsing import is_inside
+from models_app.core.discovery.hostile_names import unsafe_reason
 from quartermaster_site import env
 from quartermaster_site.jobs.host_tasks import host_task
 from quartermaster_site.jobs.reporting import Reporter
@@ -29,6 +30,8 @@ def fetch_file(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
 
 def read_text(path: str, permitted: tuple[str, ...]) -> str:
     """A config file inside the folders that people may look through, links resolved. Raises `NotRead`."""
+    if reason := unsafe_reason(path):
+        raise NotRead(f"This path cannot be used: {reason}.")
     real = os.path.realpath(path)
     if not os.path.isabs(path) or not is_inside(real, permitted):
         raise NotRead(f"{path} is outside the folders that this host lets people see.")

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpus_app.models import Host
 from gpus_app.services import is_absolute
+from models_app.core.discovery.hostile_names import unsafe_reason
 from models_app.services.importing import AUTO, CONFIG, start_import
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
@@ -24,7 +25,7 @@ def start_fetch(*, host: Host, path: str, source: str = CONFIG, dialect: str = A
     """Have the host read a file; the finished job's result names the import."""
     require(actor.user, Level.MANAGE)
     path = path.strip()
-    if len(path) > MAX_PATH or not is_absolute(path, host.os_family):
+    if len(path) > MAX_PATH or not is_absolute(path, host.os_family) or unsafe_reason(path):
         raise Refused("Write the whole path of a file.", fields={"path": "Write the whole path of a file."})
     started = start_job(
         kind="import_fetch",

@@ -162,7 +162,7 @@ def _known(host: Host) -> dict[str, list[int]]:
 def start_browse(*, host: Host, path: str, actor: Actor, purpose: str = "folder") -> Started:
     """List a folder of a host; the finished job's result is the listing. `purpose` is what is looked for."""
     require(actor.user, Level.MANAGE)
-    if not is_absolute(path, host.os_family) or len(path) > 1024:
+    if not is_absolute(path, host.os_family) or len(path) > 1024 or unsafe_reason(path):
         raise Refused("Write the whole path of a folder.", fields={"path": "Write the whole path of a folder."})
     inputs = {"path": path, "for": purpose}
     return start_job(kind="browse", host=host, inputs=inputs, subject=(purpose, "", path[:300]), actor=actor)
