@@ -11,7 +11,7 @@ from gpus_app import services as gpu_services
 from gpus_app.selectors import host_for
 from models_app import convert, selectors, services
 from models_app.api import schemas
-from models_app.api.reading import job_out, plan_out, row_of
+from models_app.api.reading import job_out, plans_out, row_of
 from models_app.models import Row
 from models_app.services.writing import start_write
 from models_app.whatif_form import Limits, WhatIfForm
@@ -36,7 +36,8 @@ def model_preview(request: HttpRequest, number: int, asked: schemas.PreviewIn) -
     form = _form(row, asked.values)
     facts = services.host_facts(row.host)
     override = form.override(services.stored_override(facts, row))
-    return [plan_out(plan) for plan in services.preview_plan(row=row, override=override, facts=facts).plans]
+    plans = services.preview_plan(row=row, override=override, facts=facts).plans
+    return plans_out(plans, row, request.user, " ".join(map(str, asked.values.values())))
 
 
 def _form(row: Row, values: dict[str, Any]) -> WhatIfForm:

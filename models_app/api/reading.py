@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 from django.db.models import Prefetch
@@ -14,8 +15,10 @@ from models_app import selectors, services
 from models_app.api import schemas
 from models_app.core.catalog import Plan
 from models_app.models import Revision, Row, StoredPlan
+from models_app.selectors.entry_sight import EntrySight
 from models_app.selectors.fleet import newest_revisions
 from models_app.selectors.listing import ModelFilter, filtered
+from models_app.selectors.sight import HostSight, require_whole, sees_profile, visible
 from quartermaster_site.access.permissions import Level, may, require
 from quartermaster_site.access.redaction import redact_lines
 from quartermaster_site.errors import NotFound
@@ -35,10 +38,10 @@ def paging(offset: int, limit: int) -> tuple[int, int]:
 
 @router.get("/hosts/", response=list[schemas.HostOut])
 def host_list(request: HttpRequest) -> list[dict[str, Any]]:
-    """All hosts."""
+    """The hosts that you may see."""
     require(request.user, Level.VIEW)
     newest, written = newest_revisions(written=False), newest_revisions(written=True)
-    return [host_out(host, newest.get(host.pk), written.get(host.pk)) for host in hosts()]
+    return [host_out(host, newest.get(host.pk), written.get(host.pk)) for host in visible(request.user, hosts())]
 
 
 @router.get("/hosts/{slug}/", response=schemas.HostOut)
@@ -54,10 +57,10 @@ def revision_list(request: HttpRequest, slug: str, limit: int = 20) -> list[dict
     """The newest texts of a host's router file, without the texts."""
     require(request.user, Level.VIEW)
     _, limit = paging(0, limit)
-    return [
-        revision_out(revision)
-        for revision in selectors.revisions(host_for(request.user, slug)).defer("text", "summary")[:limit]
-    ]
+    host = host_for(request.user, slug)
+    sight = EntrySight(request.user, host)
+    newest = selectors.revisions(host).defer("text", "summary")[:limit]
+    return [revision_out(revision, sight) for revision in newest]
 
 
 @router.get("/hosts/{slug}/revisions/{number}/", response=schemas.RevisionTextOut)
@@ -66,9 +69,11 @@ def revision_show(request: HttpRequest, slug: str, number: int) -> dict[str, Any
     require(request.user, Level.VIEW)
     if not 0 < number < 1 << 31:
         raise NotFound("There is no such revision.")
-    revision = selectors.get_revision(host_for(request.user, slug), number)
+    host = host_for(request.user, slug)
+    require_whole(request.user, host)
+    revision = selectors.get_revision(host, number)
     text = revision.text if may(request.user, Level.MANAGE) else redact_lines(revision.text)
-    return revision_out(revision) | {"text": text}
+    return revision_out(revision, EntrySight(request.user, host)) | {"text": text}
 
 
 class ModelQuery(Schema):
@@ -87,12 +92,12 @@ def model_list(request: HttpRequest, asked: Query[ModelQuery]) -> dict[str, Any]
     """Model files with their stored plans, by host and id."""
     require(request.user, Level.VIEW)
     words = {name: getattr(asked, name).replace("\x00", "")[:200] for name in ("q", "host", "state")}
-    found = filtered(ModelFilter(**words, cat=asked.category.replace("\x00", "")[:40]))
+    found = filtered(ModelFilter(**words, cat=asked.category.replace("\x00", "")[:40]), request.user)
     offset, limit = paging(asked.offset, asked.limit)
     plans = Prefetch("plans", queryset=StoredPlan.objects.order_by("id"))
     rows = found.select_related("host").defer("found").prefetch_related(plans).order_by("host__slug", "served_id", "pk")
     return {
-        "items": [model_out(row) for row in rows[offset : offset + limit]],
+        "items": [model_out(row, request.user) for row in rows[offset : offset + limit]],
         "total": found.count(),
         "offset": offset,
     }
@@ -102,14 +107,15 @@ def model_list(request: HttpRequest, asked: Query[ModelQuery]) -> dict[str, Any]
 def model_show(request: HttpRequest, number: int) -> dict[str, Any]:
     """One model file with its stored plans."""
     require(request.user, Level.VIEW)
-    return model_out(row_of(request, number))
+    return model_out(row_of(request, number), request.user)
 
 
 @router.get("/models/{number}/plans/", response=list[schemas.PlanOut])
 def model_plans(request: HttpRequest, number: int) -> list[dict[str, Any]]:
     """The plans as of now, computed from what is stored: commands, memory and reasons."""
     require(request.user, Level.VIEW)
-    return [plan_out(plan) for plan in services.preview_plan(row=row_of(request, number)).plans]
+    row = row_of(request, number)
+    return plans_out(services.preview_plan(row=row).plans, row, request.user)
 
 
 class JobQuery(Schema):
@@ -164,23 +170,32 @@ def host_out(host: Host, newest: Revision | None, written: Revision | None) -> d
     }
 
 
-def revision_out(revision: Revision) -> dict[str, Any]:
-    return {name: getattr(revision, name) for name in schemas.RevisionOut.model_fields}
+def revision_out(revision: Revision, sight: EntrySight) -> dict[str, Any]:
+    """A text as a person sees it, without findings that name hidden models."""
+    found = [item for item in revision.findings if not sight.names_hidden(str(item))]
+    return {name: getattr(revision, name) for name in schemas.RevisionOut.model_fields} | {"findings": found}
 
 
-def model_out(row: Row) -> dict[str, Any]:
+def model_out(row: Row, user: Any) -> dict[str, Any]:
+    """A model with the stored plans of those of its entries that a person sees."""
     plain = ("served_id", "model_class", "architecture", "quant", "path", "size_bytes", "state", "state_reason")
     stored = cast("list[StoredPlan]", list(row.plans.all()))
     return {name: getattr(row, name) for name in plain} | {
         "id": row.pk,
         "host": row.host.slug,
-        "plans": [_summary(plan) for plan in stored],
+        "plans": [_summary(plan) for plan in stored if sees_profile(user, row, plan.profile_id)],
     }
 
 
 def _summary(plan: StoredPlan) -> dict[str, Any]:
     names = [name for name in schemas.PlanSummaryOut.model_fields if name != "placement"]
     return {name: getattr(plan, name) for name in names} | {"placement": plan.placement_text}
+
+
+def plans_out(plans: Iterable[Plan], row: Row, user: Any, typed: str = "") -> list[dict[str, Any]]:
+    """The plans of a model as a person sees them; `typed` is what they asked with."""
+    sight = HostSight(user, row.host_id)
+    return [plan_out(sight.plan(plan, typed)) for plan in plans if sees_profile(user, row, plan.profile_id)]
 
 
 def plan_out(plan: Plan) -> dict[str, Any]:

@@ -63,11 +63,17 @@ class HistoryEntry:
 
 
 def history(
-    changes: Iterable[Change], versions: Mapping[str, int], only: str = "", *, address: Callable[[int], str]
+    changes: Iterable[Change],
+    versions: Mapping[str, int],
+    only: str = "",
+    *,
+    address: Callable[[int], str],
+    shown: Callable[[str], str] = str,
 ) -> list[HistoryEntry]:
     """The entries, the newest first. `versions` has the version in force by variant name, "" for the model itself.
 
-    `only` keeps the changes of one field. `address` gives where a change is restored.
+    `only` keeps the changes of one field. `address` gives where a change is restored, `shown` a value as it may be
+    read.
     """
     seen: set[str] = set()
     renamed: dict[str, str] = {}  # former name of a variant -> its name now, for the older changes
@@ -75,7 +81,7 @@ def history(
     for change in changes:
         name = renamed.get(subject_of(change), subject_of(change))
         is_state = change.action not in _NO_STATE
-        fields = tuple(_changed(key, *pair) for key, pair in change.changes.items() if not only or key == only)
+        fields = tuple(_changed(key, pair, shown) for key, pair in change.changes.items() if not only or key == only)
         if fields or not only:
             entries.append(
                 HistoryEntry(
@@ -117,8 +123,9 @@ def field_choices(changes: Iterable[Change]) -> list[tuple[str, str]]:
     return sorted(((key, field_label(key)) for key in keys), key=lambda pair: pair[1])
 
 
-def _changed(key: str, before: Any, after: Any) -> ChangedField:
-    return ChangedField(key, field_label(key), shown_value(key, before), shown_value(key, after))
+def _changed(key: str, pair: Iterable[Any], shown: Callable[[str], str]) -> ChangedField:
+    before, after = (shown(shown_value(key, value)) for value in pair)
+    return ChangedField(key, field_label(key), before, after)
 
 
 def field_label(key: str) -> str:

@@ -111,11 +111,14 @@ def _device_name(device: Device) -> str:
     return f"GPU {device.index} · {device.name}"
 
 
-def root_rows(roots: list[Root]) -> list[RootRow]:
-    return [
-        RootRow(root.pk, root.path, root.category or "main", f"{root.file_count:,}", root.last_scan_at, *_look(root))
-        for root in roots
-    ]
+def root_rows(roots: Iterable[Root], *, counted: bool = True) -> list[RootRow]:
+    """Without `counted` no number of files is told: it would count what is hidden from a person."""
+
+    def row(root: Root) -> RootRow:
+        files = f"{root.file_count:,}" if counted else UNKNOWN
+        return RootRow(root.pk, root.path, root.category or "main", files, root.last_scan_at, *_look(root))
+
+    return [row(root) for root in roots]
 
 
 def _look(root: Root) -> tuple[str, str, str, str]:

@@ -93,9 +93,11 @@ class FindingRow:
     may_wait: bool
     """Can it be acknowledged? What keeps a model from being served stays until it is mended."""
     seen_by: str
+    may_operate: bool
+    """May who looks at it acknowledge it?"""
 
 
-def finding_row(finding: Finding) -> FindingRow:
+def finding_row(finding: Finding, *, may_operate: bool = False) -> FindingRow:
     tone, word, shape = LEVELS.get(finding.level, LEVELS["warning"])
     title, remedy = TEXTS.get(finding.kind, (finding.kind.replace("-", " ").capitalize(), "See the text."))
     on_windows = finding.host.os_family == OsFamily.WINDOWS
@@ -116,6 +118,7 @@ def finding_row(finding: Finding) -> FindingRow:
         scan=finding.first_scan_id,
         may_wait=finding.level != "error",
         seen_by=finding.seen_by if finding.seen_text == finding.text else "",
+        may_operate=may_operate,
     )
 
 

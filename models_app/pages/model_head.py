@@ -58,6 +58,8 @@ class ModelHead:
     trained: int
     host_slug: str
     host_name: str
+    host_seen: bool
+    """Whether its pages are open to who looks."""
     file_count: int
     badges: tuple[Badge, ...]
     quants: tuple[Pill, ...]
@@ -96,13 +98,14 @@ def model_head(detail: ModelDetail, address: str) -> ModelHead:
         trained=detail.header.context_length if detail.header else 0,
         host_slug=row.host.slug,
         host_name=row.host.name,
+        host_seen=detail.sight.host,
         file_count=len(detail.parts),
         badges=_badges(detail),
         quants=tuple(others) if len(others) > 1 else (),
         set_count=len(detail.override.fields) if detail.override else 0,
         variant_count=detail.variant_count,
         change_count=detail.change_count,
-        rule=_rule(detail),
+        rule=_rule(detail) if detail.sight.host else None,
     )
 
 

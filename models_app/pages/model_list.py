@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from django.urls import reverse
 
+from models_app.models import Row
 from models_app.pages.model_row import HostScale, ModelItem, model_item
 from models_app.selectors import STATES, ModelGroup, ModelPage
 from quartermaster_site.figures import counted, gib
@@ -55,12 +56,13 @@ class Column:
 
 
 class ModelList:
-    """One page of the list, ready to print. `scales` has every host by number."""
+    """One page of the list, ready to print. `scales` has every host of it by number."""
 
-    def __init__(self, page: ModelPage, scales: dict[int, HostScale]) -> None:
+    def __init__(self, page: ModelPage, scales: dict[int, HostScale], *, may_edit: Callable[[Row], bool]) -> None:
         self.page = page
         self.filter = page.filter
         self._scales = scales
+        self._may_edit = may_edit
         self._many_hosts = len(scales) > 1
 
     @cached_property
@@ -83,9 +85,14 @@ class ModelList:
         return family if sizes[family] > 1 else "Without relatives"
 
     def _item(self, group: ModelGroup, heading: str, members: int) -> ModelItem:
-        scale = self._scales[group.chosen.host_id]
         return model_item(
-            group, scale, self.filter, show_host=self._many_hosts, heading=heading, members=members if heading else 0
+            group,
+            self._scales[group.chosen.host_id],
+            self.filter,
+            show_host=self._many_hosts,
+            may_edit=self._may_edit(group.chosen),
+            heading=heading,
+            members=members if heading else 0,
         )
 
     @property

@@ -81,6 +81,7 @@ class ModelItem:
     warnings: int
     issues_url: str
     changed_by: str
+    may_edit: bool
     heading: str = ""
     heading_count: int = 0
 
@@ -97,9 +98,16 @@ def state_of(row: Row, plan: StoredPlan | None) -> str:
 
 
 def model_item(
-    group: ModelGroup, scale: HostScale, wanted: ModelFilter, *, show_host: bool, heading: str = "", members: int = 0
+    group: ModelGroup,
+    scale: HostScale,
+    wanted: ModelFilter,
+    *,
+    show_host: bool,
+    may_edit: bool,
+    heading: str = "",
+    members: int = 0,
 ) -> ModelItem:
-    """The figures of the chosen quant, and one pill per quant."""
+    """The figures of the chosen quant, and one pill per quant. `may_edit` is about the chosen one."""
     shown, plan = group.chosen, base_plan(group.chosen)
     texts = pill_texts(group.rows)
     tone, word, shape = LOOKS[state_of(shown, plan)]
@@ -127,6 +135,7 @@ def model_item(
         warnings=plan.warning_count if plan else 0,
         issues_url=f"{reverse('models:issue-list')}?{urlencode({'q': shown.file_name})}",
         changed_by=group.changed_by,
+        may_edit=may_edit,
         heading=heading,
         heading_count=members,
     )

@@ -35,7 +35,7 @@ class NavGroup:
 
 @dataclass(frozen=True, slots=True)
 class Navigation:
-    """`hosts` carry the counts of the frame; `host` is the one that the page is about."""
+    """`hosts` carry the counts of the frame, of what the person may see; `host` is the one that the page is about."""
 
     request: HttpRequest
     hosts: Sequence[Host]
@@ -48,7 +48,7 @@ class Navigation:
             sum(getattr(item, name) for item in self.hosts) for name in ("model_count", "finding_count", "job_count")
         )
         config = [self._item("Config file", "models:config-show", host.slug, key="c")] if host else []
-        if host and may(self.request.user, Level.EDIT):
+        if host and may(self.request.user, Level.EDIT, host):
             config.append(self._item("Import", "models:import-list", host.slug))
         return (
             NavGroup("", "top", (self._item("Overview", "models:overview", key="o"),)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from gpus_app.memory_settings import NUMBERS
+from gpus_app.models import Host
 from gpus_app.selectors import target_vram_gib
 from models_app.models import Finding
 from models_app.pages.budget_bar import BudgetBar, budget_bar
@@ -19,6 +20,8 @@ from models_app.pages.host_page import device_bar, held_back
 from models_app.pages.issue_list import finding_row
 from models_app.pages.shell import WorkerState, drift_state, worker_state
 from models_app.selectors import HostCard
+from models_app.selectors.sight import sees_all
+from quartermaster_site.access.grants import grants_of
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.drawings import MemoryBar
 from quartermaster_site.figures import ago, count, counted
@@ -183,7 +186,7 @@ def _config_fact(card: HostCard, now: datetime) -> Fact:
     return Fact("Config file", "-")
 
 
-def attention_lines(findings: Sequence[Finding]) -> list[AttentionLine]:
+def attention_lines(findings: Iterable[Finding]) -> list[AttentionLine]:
     lines = []
     for finding in findings:
         row = finding_row(finding)
@@ -210,12 +213,21 @@ def plan_lines(troubled: Sequence[tuple[str, str, str, int]]) -> list[AttentionL
     return lines
 
 
-def changes(limit: int) -> list[Change]:
-    """What people changed last, with the fields."""
-    entries = AuditEntry.objects.filter(action__in=ACTIONS, user__isnull=False)[:limit]
+def changes(user: Any, hosts: Iterable[Host], limit: int) -> list[Change]:
+    """What people changed last on these hosts, with the fields; without them where something may be hidden."""
+    whole = {host.slug: sees_all(user, host) for host in hosts}
+    entries = AuditEntry.objects.filter(action__in=ACTIONS, user__isnull=False)
+    if grants_of(user).hide_something:
+        entries = entries.filter(host_slug__in=whole)  # keys are of no host, and may name models in their scope
     return [
-        Change(entry.actor, entry.object_label, ACTIONS[entry.action], _lines(entry.changes), entry.at)
-        for entry in entries
+        Change(
+            entry.actor,
+            entry.object_label,
+            ACTIONS[entry.action],
+            _lines(entry.changes) if whole.get(entry.host_slug, True) else (),
+            entry.at,
+        )
+        for entry in entries[:limit]
     ]
 
 

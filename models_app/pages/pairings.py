@@ -14,6 +14,7 @@ from models_app.core.components.resolve import Components
 from models_app.core.discovery.enhancers import Pair
 from models_app.pages.component_words import OVERRIDE_KEYS, WIRED, because_text, is_ambiguous, need_text
 from models_app.selectors.components import HostComponents, ModelRef
+from models_app.selectors.sight import HIDDEN
 
 SHOWN_OTHERS = 3
 _FOLDERS = frozenset({"dino"})
@@ -67,8 +68,8 @@ def _pairing(role: str, pick: Pick, pin: str = "") -> Pairing:
     return Pairing(
         role=WIRED.get(role, role),
         name=name,
-        path=pick.path,
-        url="" if role in _FOLDERS else _listed(name),
+        path="" if pick.path == HIDDEN else pick.path,
+        url="" if role in _FOLDERS or pick.path == HIDDEN else _listed(name),
         reason=because_text(pick),
         others=_others(pick.others),
         pin=pin,

@@ -19,14 +19,16 @@ from gpus_app.models import Host
 from gpus_app.selectors import hosts
 from models_app.core.export.drift import Case
 from models_app.drift_rows import WORDS
-from models_app.models import Finding, Publishing, Revision, Root, Router, Row, TargetWatch
+from models_app.models import Publishing, Revision, Root, Router, TargetWatch
 from models_app.pages.drift_page import BY_HAND, STRIP_WORDS
 from models_app.pages.navigation import NavGroup, Navigation
 from models_app.router_rows import STALE_AFTER
 from models_app.selectors.details import ACKNOWLEDGED
+from models_app.selectors.sight import seen_findings, seen_rows, sees_all, visible
 from quartermaster_site.access.models import Account
 from quartermaster_site.figures import age
 from quartermaster_site.jobs.models import UNFINISHED, Job
+from quartermaster_site.jobs.sight import job_sight
 from quartermaster_site.version import product_version
 
 WORKER_STATES = {
@@ -82,13 +84,10 @@ _NEWEST = Revision.objects.filter(host=OuterRef("pk")).order_by("-number")
 _WRITTEN = _NEWEST.filter(state=Revision.State.WRITTEN)
 _WATCHES = TargetWatch.objects.filter(host=OuterRef("pk"), path=OuterRef("publish_path"))
 _ROUTERS = Router.objects.filter(host=OuterRef("pk"))
-_COUNTS = {
+_OF_HOSTS = {
     "last_scan_at": Subquery(
         Root.objects.filter(host=OuterRef("pk")).order_by("-last_scan_at").values("last_scan_at")[:1]
     ),
-    "model_count": _number_of(Row.objects.all(), "model_key"),
-    "finding_count": _number_of(Finding.objects.exclude(level="info").exclude(ACKNOWLEDGED)),
-    "job_count": _number_of(Job.objects.filter(state__in=UNFINISHED)),
     "newest_number": Subquery(_NEWEST.values("number")[:1]),
     "newest_state": Subquery(_NEWEST.values("state")[:1]),
     "newest_body": Subquery(_NEWEST.values("body_sha256")[:1]),
@@ -107,6 +106,17 @@ _COUNTS = {
 }
 
 
+def _counts(user: Any) -> dict[str, Any]:
+    """What the frame says of each host: of models, findings and jobs those that the person may see."""
+    findings = seen_findings(user).exclude(level="info").exclude(ACKNOWLEDGED)
+    unfinished = job_sight(user).seen(Job.objects.filter(state__in=UNFINISHED))
+    return _OF_HOSTS | {
+        "model_count": _number_of(seen_rows(user), "model_key"),
+        "finding_count": _number_of(findings),
+        "job_count": _number_of(unfinished),
+    }
+
+
 def worker_state(host: Host) -> WorkerState:
     """The worker of a host as shape, colour and words."""
     agent = getattr(host, "agent", None)
@@ -121,8 +131,9 @@ class Strip:
 
     def __init__(self, shell: Shell) -> None:
         self.host = shell.host
+        self.is_whole = shell.host is not None and sees_all(shell.request.user, shell.host)
         self.many_hosts = len(shell.hosts) > 1
-        self.running_jobs = sum(host.job_count for host in shell.hosts)  # type: ignore[attr-defined]
+        self.running_jobs = sum(host.job_count for host in shell.all_hosts)  # type: ignore[attr-defined]
 
     @property
     def worker(self) -> WorkerState | None:
@@ -169,6 +180,8 @@ class Strip:
             return ConfigState("not asked yet", url, urgent=False)
         if timezone.now() - host.router_seen_at > STALE_AFTER:
             return ConfigState("not seen lately", url, urgent=False)
+        if not self.is_whole:  # the number would count what is hidden
+            return ConfigState("answers", url, urgent=False)
         return ConfigState(f"{host.router_held} loaded" if host.router_held else "nothing loaded", url, urgent=False)
 
 
@@ -179,9 +192,17 @@ class Shell:
         self.request = request
 
     @cached_property
+    def all_hosts(self) -> list[Host]:
+        """All hosts with their devices and settings, and every count of the frame, in three queries.
+
+        Also those that are hidden, where single models of them may be seen: lists of models draw their scales.
+        """
+        return list(hosts().annotate(**_counts(self.request.user)))
+
+    @cached_property
     def hosts(self) -> list[Host]:
-        """All hosts with their devices and settings, and every count of the frame, in three queries."""
-        return list(hosts().annotate(**_COUNTS))
+        """The hosts that this person may see."""
+        return visible(self.request.user, self.all_hosts)
 
     @cached_property
     def host(self) -> Host | None:
@@ -225,7 +246,7 @@ class Shell:
 
     @cached_property
     def navigation(self) -> tuple[NavGroup, ...]:
-        return Navigation(self.request, self.hosts, self.host).groups()
+        return Navigation(self.request, self.all_hosts, self.host).groups()
 
 
 def remember_host(request: HttpRequest, host: Host) -> None:

@@ -3,6 +3,7 @@
 from models_app.selectors.details import ModelDetail, Part, get_row, issues, model_detail
 from models_app.selectors.editing import (
     MOST_CHANGES,
+    NO_CHANGE,
     Editing,
     authors,
     changes,
@@ -27,6 +28,7 @@ from models_app.selectors.listing import STATES, ModelFilter, ModelGroup, ModelP
 
 __all__ = [
     "MOST_CHANGES",
+    "NO_CHANGE",
     "STATES",
     "Editing",
     "HostCard",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import prefetch_related_objects
 
@@ -17,6 +18,7 @@ from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import merge_overrides, resolve_override
 from models_app.models import Override as StoredOverride
 from models_app.models import Row
+from models_app.selectors.sight import seen_rows
 from quartermaster_site.errors import NotFound
 
 USES: tuple[tuple[str, str, str], ...] = (
@@ -78,10 +80,10 @@ class HostBackends:
         return [(model, model.program(left)) for model in self.models_of(backend)]
 
 
-def host_backends(host: Host) -> HostBackends:
-    """The registry with all models of the host, in a handful of queries."""
+def host_backends(host: Host, user: Any) -> HostBackends:
+    """The registry with the models of the host that a person sees, in a handful of queries."""
     prefetch_related_objects([host], "backends")
-    return HostBackends(host, tuple(host.backends.all()), convert.core_settings(host), tuple(_models(host)))
+    return HostBackends(host, tuple(host.backends.all()), convert.core_settings(host), tuple(_models(host, user)))
 
 
 def get_backend(host: Host, pk: int) -> Backend:
@@ -92,9 +94,9 @@ def get_backend(host: Host, pk: int) -> Backend:
     return row
 
 
-def _models(host: Host) -> Iterable[ServedModel]:
+def _models(host: Host, user: Any) -> Iterable[ServedModel]:
     pins = _pins(host)
-    rows = Row.objects.filter(host=host).exclude(model_class="").exclude(state=Row.State.MISSING)
+    rows = seen_rows(user).filter(host=host).exclude(model_class="").exclude(state=Row.State.MISSING)
     values = rows.values_list("pk", "served_id", "model_class", "architecture", "file_name", "path", "quant")
     for pk, served_id, model_class, architecture, name, path, quant in values:
         engine = TTSCPP if model_class == "tts" and tts_engine(architecture, name) == TTSCPP else ""

@@ -7,16 +7,17 @@ from typing import Any
 
 from models_app.models import Row
 from models_app.selectors.listing import ModelFilter, filtered
+from models_app.selectors.sight import seen_rows
 
 
-def chosen_rows(pks: Collection[int], most: int) -> list[Row]:
-    """These rows in the order of the list, at most so many; what is gone meanwhile is left out."""
-    return _ordered(Row.objects.filter(pk__in=list(pks)))[:most]
+def chosen_rows(pks: Collection[int], most: int, user: Any) -> list[Row]:
+    """These rows in the order of the list, at most so many; what is gone meanwhile or hidden is left out."""
+    return _ordered(seen_rows(user).filter(pk__in=list(pks)))[:most]
 
 
-def shown_rows(wanted: ModelFilter, most: int) -> list[Row]:
+def shown_rows(wanted: ModelFilter, most: int, user: Any) -> list[Row]:
     """All rows that a filter of the list leaves, every quant of its own."""
-    return _ordered(filtered(wanted).distinct())[:most]
+    return _ordered(filtered(wanted, user).distinct())[:most]
 
 
 def _ordered(rows: Any) -> list[Row]:

@@ -6,7 +6,7 @@ Choices are made anew from stored facts: they depend on pins, and on every other
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,12 +17,15 @@ from models_app.core.components import signals
 from models_app.core.components.arms import Pick
 from models_app.core.components.declared import gone_pins
 from models_app.core.components.pool import Pool
+from models_app.core.components.ranking import ONLY, PATH
 from models_app.core.components.resolve import Components, diffusion_model, resolve_components
 from models_app.core.discovery import enhancers
 from models_app.core.discovery.roots import path_key
 from models_app.core.settings import Encoders, Override
 from models_app.core.state.overrides import resolve_override
 from models_app.models import Component, HeaderFacts, Root, Row
+from models_app.selectors.sight import HIDDEN, HostSight
+from quartermaster_site.access.permissions import Level, may
 from quartermaster_site.errors import NotFound
 
 DIFFUSION = ("image", "video")
@@ -86,7 +89,7 @@ class HostComponents:
     def pins(self) -> Encoders:
         return convert.core_encoders(self.host)
 
-    @property
+    @cached_property
     def lost_pins(self) -> Mapping[str, str]:
         """Pins of the host, by key, whose file is gone: they are ignored."""
         gone = set(gone_pins(self.pins, self.pool, self._is_gone).values())
@@ -168,12 +171,47 @@ class HostComponents:
         return path_key(one, self.host.os_family) == path_key(other, self.host.os_family)
 
 
-def get_component(pk: int) -> Component:
-    """One component file by its number; NotFound."""
+def get_component(pk: int, user: Any) -> Component:
+    """One component file by its number; NotFound, also where it is hidden from a person."""
     found = Component.objects.select_related("host").prefetch_related("host__settings").filter(pk=pk).first()
-    if found is None:
+    if found is None or not may(user, Level.VIEW, found.host) or not HostSight(user, found.host_id).sees(found.path):
         raise NotFound("There is no such component.")
     return found
+
+
+def seen_components(host: Host, sight: HostSight) -> HostComponents:
+    """The component files of a host as a person sees them. Choices are those of a launch: what is chosen and hidden is
+    there without its name, what was not chosen and is hidden is left out.
+    """
+    whole = host_components(host)
+    if sight.is_whole:
+        return whole
+    models = [replace(model, pairs=_seen_pairs(model, sight)) for model in whole.models if sight.sees(model.path)]
+    seen = replace(whole, files=[file for file in whole.files if sight.sees(file.path)], models=models)
+    seen.chosen = {
+        pk: replace(found, picks={role: _seen_pick(pick, sight) for role, pick in found.picks.items()})
+        for pk, found in whole.chosen.items()
+    }
+    seen.enhancer_pairs = {
+        pk: enhancers.Pair(*(name if name and sight.served(name) else "" for name in (pair.text, pair.edit)))
+        for pk, pair in whole.enhancer_pairs.items()
+    }
+    seen.lost_pins = {key: path for key, path in whole.lost_pins.items() if sight.sees(path)}
+    return seen
+
+
+def _seen_pairs(model: ModelRef, sight: HostSight) -> Mapping[str, tuple[str, str]]:
+    return {role: (path if sight.sees(path) else HIDDEN, origin) for role, (path, origin) in model.pairs.items()}
+
+
+def _seen_pick(pick: Pick, sight: HostSight) -> Pick:
+    entries, equals = (
+        tuple(entry for entry in found if sight.sees(entry.path))
+        for found in (pick.ranking.entries, pick.ranking.equals)
+    )
+    because = ONLY if pick.because == PATH and not equals else pick.because
+    path = pick.path if not pick.path or sight.sees(pick.path) else HIDDEN
+    return replace(pick, path=path, because=because, ranking=replace(pick.ranking, entries=entries, equals=equals))
 
 
 def host_components(host: Host) -> HostComponents:

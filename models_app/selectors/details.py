@@ -16,6 +16,7 @@ from models_app.core.readers.record import header_meta
 from models_app.models import Change, Finding, Override, Row, StoredPlan
 from models_app.pins import ORDER, PATTERN
 from models_app.selectors.rules import CoveringRule, covering_rule
+from models_app.selectors.sight import HostSight, seen_findings, seen_rows, sees_profile
 from quartermaster_site.access.permissions import Level, level_of, require
 from quartermaster_site.errors import NotFound
 
@@ -54,7 +55,9 @@ class ModelDetail:
     change_count: int
     findings: Sequence[Finding]
     quants: Sequence[Row]
-    """The same model's rows, this one included."""
+    """The same model's rows that are not hidden, this one included."""
+    sight: HostSight
+    """What of its host is hidden from who looks."""
 
     @property
     def facts(self) -> Sequence[tuple[str, str]]:
@@ -77,8 +80,9 @@ def get_row(pk: int, user: Any, level: Level = Level.VIEW, *, for_plan: bool = T
     return row
 
 
-def model_detail(row: Row) -> ModelDetail:
-    """The model behind a row."""
+def model_detail(row: Row, user: Any) -> ModelDetail:
+    """The model behind a row, as a person sees it."""
+    sight = HostSight(user, row.host_id)
     found = convert.core_row(row)
     header, problem = _header(row)
     tried = Override.objects.filter(Q(match=row.path, quant="") | PATTERN, host=row.host).select_related("changed_by")
@@ -87,19 +91,20 @@ def model_detail(row: Row) -> ModelDetail:
     counts = {"variant_count": Count("variants"), "change_count": Coalesce(Subquery(counted), Value(0))}
     candidates = list(tried.annotate(**counts).order_by(*ORDER))
     override = next((item for item in candidates if item.match == row.path), None)
-    siblings = Row.objects.filter(host=row.host, model_key=row.model_key).defer("found").order_by("size_bytes")
+    siblings = seen_rows(user).filter(host=row.host, model_key=row.model_key).defer("found").order_by("size_bytes")
     return ModelDetail(
         row=row,
         found=found,
         header=header,
         header_error=problem,
-        parts=_parts(found),
-        plans=list(row.plans.all()),
+        parts=[part for part in _parts(found) if sight.sees(part.path)],
+        plans=[plan for plan in row.plans.all() if sees_profile(user, row, plan.profile_id)],
         override=override,
         rule=covering_rule(row, (item for item in candidates if item is not override)),
         variant_count=override.variant_count if override else 0,  # type: ignore[attr-defined]
         change_count=override.change_count if override else 0,  # type: ignore[attr-defined]
-        findings=list(row.findings.all()),
+        findings=list(sight.findings(row.findings.all())),
+        sight=sight,
         quants=list(siblings) if row.model_key else [row],
     )
 
@@ -155,9 +160,12 @@ def _parts(found: catalog.Row) -> list[Part]:
     return parts
 
 
-def issues(*, host: str = "", level: str = "", acknowledged: bool = False) -> QuerySet[Finding]:
-    """Findings, the worst first: those that are open, or those that somebody acknowledged as they are."""
-    found = Finding.objects.select_related("host").annotate(object_name=F("row__file_name"))
+def issues(user: Any, *, host: str = "", level: str = "", acknowledged: bool = False) -> QuerySet[Finding]:
+    """The findings that a person sees, the worst first: those that are open, or those that somebody acknowledged as
+    they are.
+    """
+    found = seen_findings(user).select_related("host", "row").defer("row__found", "row__excesses")
+    found = found.annotate(object_name=F("row__file_name"))
     found = found.filter(ACKNOWLEDGED) if acknowledged else found.exclude(ACKNOWLEDGED)
     if host:
         found = found.filter(host__slug=host)

@@ -32,6 +32,7 @@ from models_app.services.planning import HostFacts, Preview, host_facts, preview
 from quartermaster_site.errors import NotFound
 
 MOST_CHANGES = 200
+NO_CHANGE = "There is no such change."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,13 @@ class Editing:
         hidden = set() if self.backends else {"backend"}
         if not (self.detail.found.mmproj_path or self.pinned.override.mmproj_file):
             hidden.add("mmproj")  # there is no projector to place
-        return tuple(field for field in found if field.key not in hidden or field.key in stored)
+        kept = (field for field in found if field.key not in hidden or field.key in stored)
+        return self.readable(tuple(kept), stored)
+
+    def readable(self, fields: Sequence[Field], stored: Mapping[str, Any]) -> tuple[Field, ...]:
+        """Without those whose stored value names something hidden: a save of the rest leaves them as they are."""
+        names = self.detail.sight.names
+        return tuple(field for field in fields if not names(str(stored.get(field.key, ""))))
 
     @property
     def chains(self) -> tuple[str, ...]:
@@ -166,13 +173,13 @@ def speech_engine(row: Row) -> str:
     return tts_engine(row.architecture, row.file_name) if row.model_class == "tts" else ""
 
 
-def editing_of(row: Row) -> Editing:
-    """The editor's view of a row."""
+def editing_of(row: Row, user: Any) -> Editing:
+    """The editor's view of a row, for a person."""
     facts = host_facts(row.host, row.path)
     held = pinned(row, facts)
     engine = TTSCPP if speech_engine(row) == TTSCPP else engine_of(facts.settings, held.override, row.model_class)
     plan = preview_plan(row=row, override=held.override, facts=facts)
-    return Editing(model_detail(row), facts, held, plan, engine)
+    return Editing(model_detail(row, user), facts, held, plan, engine)
 
 
 def changes(row: Row) -> QuerySet[Change]:
@@ -183,7 +190,7 @@ def changes(row: Row) -> QuerySet[Change]:
 def get_change(row: Row, pk: int) -> Change:
     found = changes(row).filter(pk=pk).first()
     if found is None:
-        raise NotFound("There is no such change.")
+        raise NotFound(NO_CHANGE)
     return found
 
 

@@ -13,6 +13,7 @@ from gpus_app.models import Host
 from models_app.core.fields import KV_TYPES
 from models_app.models import Row
 from models_app.selectors.listing import MAX_TEXT
+from models_app.selectors.sight import seen_rows
 
 SLOTS = (1, 2, 4, 8)
 SHOWS = {
@@ -98,9 +99,11 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def fits_rows(host: Host, wanted: FitsFilter) -> Sequence[FitsRow]:
-    """By name. Rows whose header could not be read, or that are gone, have no answer and are left out."""
-    rows = Row.objects.filter(host=host, model_class="llm", header__facts__isnull=False)
+def fits_rows(host: Host, wanted: FitsFilter, user: Any) -> Sequence[FitsRow]:
+    """By name, of those that a person sees. Rows whose header could not be read, or that are gone, have no answer and
+    are left out.
+    """
+    rows = seen_rows(user).filter(host=host, model_class="llm", header__facts__isnull=False)
     rows = rows.exclude(state__in=[Row.State.MISSING, Row.State.UNREADABLE])
     for word in wanted.q.split()[:8]:
         names = ("served_id", "file_name", "path", "publisher", "quant", "architecture")

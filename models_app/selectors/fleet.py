@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery, prefetch_related_objects
 
@@ -12,8 +13,11 @@ from gpus_app.selectors import hosts
 from models_app.models import Finding, Revision, Root, Row, StoredPlan
 from models_app.selectors.details import issues
 from models_app.selectors.listing import PLAN_WARNS
+from models_app.selectors.sight import PROFILES, seen_rows, visible
+from quartermaster_site.access.grants import ROWS, grants_of
 from quartermaster_site.errors import NotFound
 from quartermaster_site.jobs.models import UNFINISHED, Job, State
+from quartermaster_site.jobs.sight import job_sight
 
 FILE_OF_OTHERS = ("ForeignFile", "Drift")
 """Kinds of error of a write that a person may decide to go on after."""
@@ -68,17 +72,20 @@ class HostCard:
         return self.written is None or self.candidate.body_sha256 != self.written.body_sha256
 
 
-def overview(known: Sequence[Host] | None = None) -> list[HostCard]:
-    """All hosts, in a fixed number of queries. `known` are the hosts where the caller has them already."""
-    everyone = list(hosts() if known is None else known)
+def overview(user: Any, known: Sequence[Host] | None = None) -> list[HostCard]:
+    """The hosts that a person sees, with figures of the models that they see, in a fixed number of queries. `known` are
+    these hosts where the caller has them already.
+    """
+    everyone = visible(user, hosts() if known is None else known)
     prefetch_related_objects(everyone, "roots")
-    counts = _row_counts()
-    largest = largest_plans()
+    counts = _row_counts(user)
+    largest = largest_plans(user)
     candidates = newest_revisions(written=False)
     written = newest_revisions(written=True)
     scans = _last_scans()
     running: dict[int | None, list[Job]] = {}
-    for job in Job.objects.filter(state__in=UNFINISHED).select_related("host").defer("inputs", "log", "result"):
+    unfinished = job_sight(user).seen(Job.objects.filter(state__in=UNFINISHED))
+    for job in unfinished.select_related("host").defer("inputs", "log", "result"):
         running.setdefault(job.host_id, []).append(job)
     return [
         HostCard(
@@ -99,7 +106,7 @@ def overview(known: Sequence[Host] | None = None) -> list[HostCard]:
 _NO_ROWS: Mapping[str, int] = {"models": 0, "served": 0, "with_warnings": 0, "not_served": 0, "offline": 0}
 
 
-def _row_counts() -> dict[int, Mapping[str, int]]:
+def _row_counts(user: Any) -> dict[int, Mapping[str, int]]:
     """Models, not rows, would hide a quant that does not fit: counts are of rows.
 
     What waits for its first plan is not yet "not served".
@@ -107,7 +114,8 @@ def _row_counts() -> dict[int, Mapping[str, int]]:
     away = Q(state__in=[Row.State.OFFLINE, Row.State.MISSING])
     planned = Q(plans__isnull=False, plans__skip_reason="")
     found = (
-        Row.objects.order_by()
+        seen_rows(user)
+        .order_by()
         .values_list("host_id")
         .annotate(
             models=Count("id", distinct=True),
@@ -124,9 +132,11 @@ def _row_counts() -> dict[int, Mapping[str, int]]:
     }
 
 
-def largest_plans() -> dict[int, LargestPlans]:
-    """Host -> its largest plans, in one query."""
+def largest_plans(user: Any) -> dict[int, LargestPlans]:
+    """Host -> its largest plans that a person sees, in one query."""
+    grants = grants_of(user)
     fitting = StoredPlan.objects.filter(row__host=OuterRef("pk"), verdict__in=("fits", "spills"))
+    fitting = grants.seen(grants.seen(fitting, ROWS.behind("row")), PROFILES)
     columns = ("size", "profile_id", "row_id", "row__model_class")
     asked: dict[str, Subquery] = {}
     for kind in ("vram", "ram"):
@@ -154,14 +164,15 @@ def newest_revisions(*, written: bool) -> dict[int, Revision]:
     return {row.host_id: row for row in rows}
 
 
-def attention(limit: int = 20) -> Sequence[Finding]:
+def attention(user: Any, limit: int = 20) -> Sequence[Finding]:
     """What needs somebody, the worst first."""
-    return list(issues().exclude(level="info")[:limit])
+    return list(issues(user).exclude(level="info")[:limit])
 
 
-def troubled_plans() -> Sequence[tuple[str, str, str, int]]:
+def troubled_plans(user: Any) -> Sequence[tuple[str, str, str, int]]:
     """(slug, name of the host, verdict, number of rows) where plans spill, do not fit or cannot be judged."""
     wanted = StoredPlan.objects.filter(profile="base", verdict__in=("over", "unknown", "spills"))
+    wanted = grants_of(user).seen(wanted, ROWS.behind("row"))
     counted = wanted.order_by().values_list("row__host__slug", "row__host__name", "verdict").annotate(n=Count("pk"))
     return sorted(counted, key=lambda item: (item[0], ("over", "unknown", "spills").index(item[2])))
 
@@ -197,5 +208,5 @@ def refused_write(host: Host) -> Job | None:
 
 
 def roots(host: Host) -> QuerySet[Root]:
-    """The roots of a host with the number of models found in each."""
-    return Root.objects.filter(host=host).annotate(model_count=Count("rows"))
+    """The roots of a host."""
+    return Root.objects.filter(host=host)

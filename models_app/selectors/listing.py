@@ -12,6 +12,7 @@ from django.db.models import Count, Prefetch, Q, QuerySet
 from models_app.core.fields.choices import CATEGORIES
 from models_app.models import Override, Row, StoredPlan
 from models_app.selectors.list_order import SORTS, choose, ordered_groups
+from models_app.selectors.sight import seen_rows
 
 PAGE_SIZE = 100
 MAX_TEXT = 200
@@ -126,19 +127,19 @@ def base_plan(row: Row) -> StoredPlan | None:
     return next(iter(row.plans.all()), None)
 
 
-def group_of(row: Row) -> ModelGroup:
-    """The model of a row, with this row as the quant that is shown."""
-    siblings = Row.objects.filter(host_id=row.host_id)
+def group_of(row: Row, user: Any) -> ModelGroup:
+    """The model of a row as a person sees it, with this row as the quant that is shown."""
+    siblings = seen_rows(user).filter(host_id=row.host_id)
     siblings = siblings.filter(model_key=row.model_key) if row.model_key else siblings.filter(pk=row.pk)
     [group] = _with_authors([_group(list(_with_plans(siblings)), frozenset({row.pk}))])
     return group
 
 
-def model_list(wanted: ModelFilter) -> ModelPage:
-    """The page of the list that the filter names."""
-    everything = filtered(replace(wanted, cat=""))
+def model_list(wanted: ModelFilter, user: Any) -> ModelPage:
+    """The page of the list that the filter names. What is hidden from the person is in no figure of it."""
+    everything = filtered(replace(wanted, cat=""), user)
     categories = dict(everything.order_by().values_list("category").annotate(Count("id")))
-    order = ordered_groups(filtered(wanted), sort=wanted.sort, families=wanted.families, picks=wanted.picks)
+    order = ordered_groups(filtered(wanted, user), sort=wanted.sort, families=wanted.families, picks=wanted.picks)
     pages = max(-(-len(order) // PAGE_SIZE), 1)
     start = (min(wanted.page, pages) - 1) * PAGE_SIZE
     row_total = sum(map(len, order))
@@ -147,14 +148,15 @@ def model_list(wanted: ModelFilter) -> ModelPage:
         groups=_with_authors(_loaded(order[start : start + PAGE_SIZE], wanted.picks)),
         group_total=len(order),
         row_total=row_total,
-        hidden=Row.objects.count() - row_total if wanted.is_active else 0,
+        hidden=seen_rows(user).count() - row_total if wanted.is_active else 0,
         pages=pages,
         categories={name: categories[name] for name in CATEGORIES if categories.get(name)},
     )
 
 
-def filtered(wanted: ModelFilter) -> QuerySet[Row]:
-    rows = Row.objects.all()
+def filtered(wanted: ModelFilter, user: Any) -> QuerySet[Row]:
+    """The rows that a filter leaves, of those that a person may see."""
+    rows = seen_rows(user)
     for word in wanted.q.split()[:8]:
         names = ("served_id", "file_name", "path", "publisher", "quant", "architecture")
         hit = Q()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from django.db.models import Case, Q, QuerySet, Value, When
 
 from gpus_app.models import Host
+from models_app.core.catalog import Plan
 from models_app.models import Component, Finding, Row
 from quartermaster_site.access.grants import FILES, ROWS, Fields, grants_of
 from quartermaster_site.access.permissions import Level, may, require
@@ -23,6 +24,11 @@ IN_PARTS = "This names models that you may not see, so it is not shown."
 """What stands in place of a text about a whole host."""
 ABOUT_OTHERS = ("duplicate-id", "component-ambiguous")
 """Kinds of findings whose text names other files."""
+PROFILES = Fields(host="row__host", names=("profile_id",), path="row__path")
+"""Of stored plans: what policies say about an entry by its own id. What they say about its model comes beside it."""
+UNNAMED = "This names something that you may not see."
+HIDDEN = "(hidden)"
+"""In place of an argument of a command."""
 _SHORTEST = 2
 """Names of fewer characters are too common to be looked for in a text."""
 
@@ -91,6 +97,14 @@ def sees_profile(user: Any, row: Row, profile_id: str) -> bool:
     return not grants_of(user).hide_something or may(user, Level.VIEW, Profile(row, profile_id))
 
 
+def shown_findings(user: Any, found: Iterable[Finding]) -> Iterator[Finding]:
+    """The same for findings of several hosts."""
+    sights: dict[int, HostSight] = {}
+    for finding in found:
+        sight = sights.setdefault(finding.host_id, HostSight(user, finding.host_id))
+        yield from sight.findings([finding])
+
+
 class HostSight:
     """What is hidden from a person on one host, for texts and paths that name it: two queries, none for most people."""
 
@@ -98,13 +112,71 @@ class HostSight:
         self._grants = grants_of(user)
         self._host = host
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing can be hidden, here or elsewhere."""
+        return not self._grants.hide_something
+
+    @property
+    def host(self) -> bool:
+        """Whether the host itself may be seen."""
+        return self._grants.on(Scope(self._host)) >= Level.VIEW
+
     def sees(self, path: str) -> bool:
-        """Whether a model or component file may be shown."""
-        return path not in self.paths
+        """Whether a model or component file may be shown; one that nobody knows is judged by its name and place."""
+        if self.is_whole or any(path == known for known, *_ in self._models):
+            return path not in self.paths
+        name = path.replace("\\", "/").rpartition("/")[2]
+        scope = Scope(self._host, (name, name.rpartition(".")[0]), path)
+        return path not in self.paths and self._grants.on(scope) >= Level.VIEW
+
+    def served(self, served_id: str) -> bool:
+        """Whether the model with an id may be shown; an id that nobody has is judged by itself."""
+        known = [bool(seen) for _, seen, own, _ in self._models if own == served_id]
+        return any(known) if known else self._grants.on(Scope(self._host, (served_id,))) >= Level.VIEW
 
     def names(self, text: str) -> bool:
         """Whether a text names something that is hidden: by its path, its file or its id."""
         return any(name in text and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) for name in self._names)
+
+    def text(self, text: str) -> str:
+        """A text, or a sentence in the place of one that names something hidden."""
+        return UNNAMED if self.names(text) else text
+
+    def plan(self, plan: Plan, typed: str = "") -> Plan:
+        """A plan as it may be read: in its command and its words nothing is named that is hidden. What the person has
+        typed themselves stays: it must not tell whether there is such a thing.
+        """
+        if self.is_whole:
+            return plan
+        return replace(
+            plan,
+            lines=tuple(self._argument(line, typed) for line in plan.lines),
+            tokens=tuple(replace(token, text=self._argument(token.text, typed)) for token in plan.tokens),
+            reasons=tuple(replace(reason, text=self.text(reason.text)) for reason in plan.reasons),
+            warnings=tuple(map(self.text, plan.warnings)),
+            notes=tuple(map(self.text, plan.notes)),
+            suggestions=tuple(map(self.text, plan.suggestions)),
+            skip_reason=self.text(plan.skip_reason),
+            terms=tuple(replace(term, how=self.text(term.how)) for term in plan.terms),
+        )
+
+    def _argument(self, text: str, typed: str) -> str:
+        """A flag keeps its name; what it is given does not."""
+        flag = re.match(r"-[\w-]+[ =]", text)
+        given = text[flag.end() :] if flag else text
+        if given in typed or not self.names(given):
+            return text
+        return f"{flag[0] if flag else ''}{HIDDEN}"
+
+    def findings(self, found: Iterable[Finding]) -> Iterator[Finding]:
+        """Findings for reading alone: what names other files that are hidden says so instead."""
+        for finding in found:
+            if self.names(finding.text):
+                seen = finding.seen_text == finding.text
+                finding.text = UNNAMED
+                finding.seen_text = finding.text if seen else ""
+            yield finding
 
     @cached_property
     def paths(self) -> frozenset[str]:
@@ -123,7 +195,7 @@ class HostSight:
 
     def _marked(self, table: Any, fields: Fields, path: str, *columns: str) -> Sequence[Any]:
         """(path, whether it is seen, more columns) of all objects of a host; nothing where nothing can be hidden."""
-        if not self._grants.hide_something:
+        if self.is_whole:
             return ()
         condition = self._grants.condition(fields)
         mark = Case(When(condition, then=Value(1)), default=Value(0)) if condition is not None else Value(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from models_app.models import Finding
+from models_app.selectors.sight import seen_findings
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import NotFound, Refused
@@ -13,13 +14,15 @@ from quartermaster_site.errors import NotFound, Refused
 def acknowledge_finding(*, pk: int, seen: bool, actor: Actor) -> None:
     """Leave a finding out of the lists until it says something else, or show it again.
 
-    Raises Refused for an error: that stays until it is mended.
+    Raises Refused for an error: that stays until it is mended. What is hidden from the person is not found.
     """
-    require(actor.user, Level.OPERATE)
     with transaction.atomic():
-        finding = Finding.objects.select_for_update(of=("self",)).select_related("host").filter(pk=pk).first()
+        found = seen_findings(actor.user).filter(pk=pk).order_by().values("pk")
+        locked = Finding.objects.select_for_update(of=("self",)).select_related("host", "row").filter(pk__in=found)
+        finding = locked.first()
         if finding is None:
             raise NotFound("There is no such finding any more.")
+        require(actor.user, Level.OPERATE, finding.row or finding.host)
         if seen and finding.level == "error":
             raise Refused("An error stays until it is mended.")
         text = finding.text if seen else ""

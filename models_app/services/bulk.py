@@ -105,20 +105,25 @@ class _Model:
         return {key: reading.values[key] for key in typed}
 
 
-def preview_change(rows: Sequence[Row], typed: Mapping[str, str], *, seconds: float = PREVIEW_SECONDS) -> list[Outcome]:
-    """What the change would do to each model, in the order of the rows; nothing is stored.
+def preview_change(
+    rows: Sequence[Row], typed: Mapping[str, str], *, user: Any, seconds: float = PREVIEW_SECONDS
+) -> list[Outcome]:
+    """What the change would do to each model if a person made it, in the order of the rows; nothing is stored.
 
     After `seconds` the rest is checked but not planned.
     """
     until = time.monotonic() + seconds
-    return [_previewed(model, typed, planned=time.monotonic() < until) for model in _models(rows)]
+    return [_previewed(model, typed, user, planned=time.monotonic() < until) for model in _models(rows)]
 
 
-def _previewed(model: _Model, typed: Mapping[str, str], *, planned: bool) -> Outcome:
+def _previewed(model: _Model, typed: Mapping[str, str], user: Any, *, planned: bool) -> Outcome:
     row, version = model.row, model.current.version
     try:
+        require(user, Level.EDIT, row)
         values = model.values(typed)
         check_values(values)
+    except NotAllowed as refusal:
+        return Outcome(row, version, REFUSED, str(refusal))
     except Refused as refusal:
         return Outcome(row, version, REFUSED, _reason(refusal))
     after = edited(row, model.current.override, values, model.planning.is_moe)

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Any
 
 from gpus_app.models import Host
 from models_app import convert
@@ -146,10 +147,10 @@ class _Table:
         ]
 
 
-def host_fits(host: Host, wanted: FitsFilter) -> FitsPage:
-    """The page of the table that the filter names."""
+def host_fits(host: Host, wanted: FitsFilter, user: Any) -> FitsPage:
+    """The page of the table that the filter names, with the models that a person may see."""
     table = _Table(host, wanted)
-    rows = _sorted(_shown(fits_rows(host, wanted), table), table)
+    rows = _sorted(_shown(fits_rows(host, wanted, user), table), table)
     size = max(len(rows), 1) if wanted.whole else PAGE_SIZE
     pages = max(-(-len(rows) // size), 1)
     start = (min(wanted.page, pages) - 1) * size

@@ -23,6 +23,7 @@ from models_app.core.state.values import field_problem
 from models_app.core.state.variants import VISION, merge_variant
 from models_app.models import Change, Row
 from models_app.models import Variant as StoredVariant
+from models_app.selectors.sight import Profile
 from models_app.services.arguments import check_arguments, rules_of
 from models_app.services.changes import name_after
 from models_app.services.editing import (
@@ -40,6 +41,7 @@ from quartermaster_site.errors import NotFound, Refused
 
 EDITABLE_ON_VARIANT = {field.key: field for field in VARIANT_FIELDS if field.key != "name"}
 MOST_VARIANTS = 50
+NO_VARIANT = "There is no such variant."
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
 
 
@@ -48,8 +50,13 @@ def get_variant(row: Row, pk: int) -> StoredVariant:
     held = StoredVariant.objects.filter(override__host=row.host, override__match=row.path, override__quant="", pk=pk)
     found = held.select_related("override", "changed_by").first()
     if found is None:
-        raise NotFound("There is no such variant.")
+        raise NotFound(NO_VARIANT)
     return found
+
+
+def profile_of(row: Row, name: str) -> Profile:
+    """The entry that a variant makes: policies may speak about it by its id."""
+    return Profile(row, f"{row.served_id}-{slugify(name)}")
 
 
 def edited_variant(row: Row, current: Override, name: str, values: Mapping[str, Any]) -> Override:
@@ -62,6 +69,7 @@ def edited_variant(row: Row, current: Override, name: str, values: Mapping[str, 
 def add_variant(*, row: Row, name: str, actor: Actor, values: Mapping[str, Any] | None = None) -> StoredVariant:
     """A new variant; without values it is a second entry of the model that launches in the same way."""
     require(actor.user, Level.EDIT, row)
+    require(actor.user, Level.EDIT, profile_of(row, name))
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=row.host_id)
         current = pinned(row)
@@ -89,7 +97,7 @@ def save_variant(
     *, row: Row, variant: StoredVariant, values: Mapping[str, Any], version: int, actor: Actor, action: str = "save"
 ) -> StoredVariant:
     """Store the values of a form by key. Raises Refused, or EditConflict when somebody saved meanwhile."""
-    require(actor.user, Level.EDIT, row)
+    require(actor.user, Level.EDIT, profile_of(row, variant.name))
     check_variant_values(values)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=row.host_id)
@@ -132,7 +140,8 @@ def restore_variant(*, row: Row, change: Change, version: int, actor: Actor) -> 
 
 def rename_variant(*, row: Row, variant: StoredVariant, name: str, actor: Actor) -> StoredVariant:
     """Give a variant another name, and with it another id that clients use."""
-    require(actor.user, Level.EDIT, row)
+    require(actor.user, Level.EDIT, profile_of(row, variant.name))
+    require(actor.user, Level.EDIT, profile_of(row, name))
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=row.host_id)
         held = get_variant(row, variant.pk)
@@ -153,7 +162,7 @@ def rename_variant(*, row: Row, variant: StoredVariant, name: str, actor: Actor)
 
 def delete_variant(*, row: Row, variant: StoredVariant, actor: Actor, version: int | None = None) -> None:
     """Its profile goes with the next plan; its history stays. Raises EditConflict where `version` is an older one."""
-    require(actor.user, Level.EDIT, row)
+    require(actor.user, Level.EDIT, profile_of(row, variant.name))
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=row.host_id)
         held = get_variant(row, variant.pk)

@@ -38,7 +38,7 @@ def backend_list(request: Request, slug: str) -> HttpResponse:
         require(request.user, Level.MANAGE)
         if form.is_valid() and add_backend(request, host, form):
             return go_to(request, _home(host))
-    found, search = host_backends(host), last_search(host)
+    found, search = host_backends(host, request.user), last_search(host)
     context = host_context(request, host) | {
         "form": form,
         "uses": use_lines(found),
@@ -122,7 +122,7 @@ def backend_remove(request: Request, slug: str, pk: int) -> HttpResponse:
         services.remove_backend(backend=row, actor=actor_of(request))
         messages.success(request, f"{row} is no longer registered. {ASKED_AGAIN}")
         return go_to(request, _home(host))
-    affected = affected_by_removal(host_backends(host), row)
+    affected = affected_by_removal(host_backends(host, request.user), row)
     context = {"host": host, "backend": row, "affected": affected, "home": _home(host)}
     return page(request, "hosts/backend_remove.html", context)
 

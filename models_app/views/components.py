@@ -12,10 +12,11 @@ from models_app import convert
 from models_app.pages.component_list import STATES, ComponentFilter, ComponentList
 from models_app.pages.component_words import pin_key
 from models_app.pages.shell import shell_of
-from models_app.selectors.components import get_component, host_components
+from models_app.selectors.components import get_component, seen_components
+from models_app.selectors.sight import HostSight
 from models_app.services.component_pins import set_component_pin
 from quartermaster_site.access.audit import actor_of
-from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.access.permissions import Level, may, needs, require
 from quartermaster_site.errors import EditConflict, Refused
 from quartermaster_site.http import Request, go_to, page
 
@@ -29,7 +30,7 @@ def component_list(request: Request) -> HttpResponse:
     host = _host(request, wanted.host)
     if host is None:
         return page(request, TEMPLATE)
-    found = host_components(host)
+    found = seen_components(host, HostSight(request.user, host.pk))
     context = {
         "list": ComponentList(found, wanted, request.GET.get("page")),
         "hosts": shell_of(request).hosts,
@@ -40,7 +41,7 @@ def component_list(request: Request) -> HttpResponse:
         "chat_url": wanted.url(chat=not wanted.chat),
         "clear_url": ComponentFilter(host=wanted.host, tab=wanted.tab).url(),
         "never_scanned": all(root.last_scan_at is None for root in found.roots),
-        "may_pin": wanted.tab == "encoders" and may(request.user, Level.EDIT),
+        "may_pin": wanted.tab == "encoders" and may(request.user, Level.EDIT, host),
         "pin_version": section(host, convert.ENCODER_SECTION).version,
     }
     response = page(request, TEMPLATE, context, fragments=["components"])
@@ -56,10 +57,11 @@ def _host(request: Request, slug: str) -> Host | None:
 
 
 @require_POST
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def component_pin(request: Request, pk: int) -> HttpResponse:
     """Pins a file for all models of its host, or lifts the pin."""
-    component = get_component(pk)
+    component = get_component(pk, request.user)
+    require(request.user, Level.EDIT, component.host)
     pinned = request.POST.get("off") != "1"
     key = pin_key(component.role, component.family, component.width)
     if not key:

@@ -24,6 +24,7 @@ from models_app.pages.impact_page import ImpactText, impact_text
 from models_app.pages.memory_page import Conflict, memory_conflict, memory_rows, originals
 from models_app.pages.watch_text import watch_text
 from models_app.root_form import RootForm
+from models_app.selectors.sight import sees_all
 from models_app.services.impact import settings_impact
 from models_app.views.hosts import host_context
 from models_app.watch_form import WatchForm
@@ -112,7 +113,7 @@ def folders_page(
         "form": form,
         "watch": watch_text(host),
         "watch_form": watch_form or WatchForm(watch=watch_settings_of(host)),
-        "roots": root_rows(list(selectors.roots(host))),
+        "roots": root_rows(selectors.roots(host), counted=sees_all(request.user, host)),
         "add_url": reverse("models:root-add", args=[host.slug]),
     }
     return page(request, "hosts/host_folders.html", context, status=status)

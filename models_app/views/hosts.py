@@ -17,6 +17,7 @@ from models_app.pages.host_page import budget_text, device_bar, device_rows, hel
 from models_app.pages.machine_page import machine_notes
 from models_app.pages.shell import remember_host, shell_of
 from models_app.pages.watch_text import watch_text
+from models_app.selectors.sight import sees_all
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.errors import Unavailable
@@ -60,7 +61,7 @@ def host_show(request: Request, slug: str) -> HttpResponse:
         "devices": device_rows(host),
         "bar": device_bar(host),
         "memory": memory_settings(host),
-        "roots": root_rows(list(selectors.roots(host))),
+        "roots": root_rows(selectors.roots(host), counted=sees_all(request.user, host)),
         "watch": watch_text(host),
         "machine_notes": machine_notes(host),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from typing import Any
 from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
@@ -15,11 +16,14 @@ from models_app import selectors
 from models_app.models import Finding
 from models_app.pages.issue_list import CSV_COLUMNS, LEVELS, csv_row, finding_row
 from models_app.pages.overview import plan_lines
+from models_app.selectors.sight import ABOUT_OTHERS, shown_findings
 from models_app.services.acknowledging import acknowledge_finding
 from quartermaster_site.access.audit import actor_of
+from quartermaster_site.access.grants import grants_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.http import Request, go_to, local_path, page
 from quartermaster_site.jobs.models import Job
+from quartermaster_site.jobs.sight import job_sight
 
 PER_PAGE = 100
 SEEN = "acknowledged"
@@ -32,29 +36,34 @@ def issue_list(request: Request) -> HttpResponse:
     query = request.GET.get("q", "").replace("\x00", "").strip()[:200]
     level = request.GET.get("level", "")
     level = level if level in (*LEVELS, SEEN) else ""
-    found = _found(query, level)
+    user = request.user
+    found = _found(user, query, level)
     shown = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
+    rows = [
+        finding_row(finding, may_operate=may(user, Level.OPERATE, finding.row or finding.host))
+        for finding in shown_findings(user, shown)
+    ]
     context = {
-        "findings": [finding_row(finding) for finding in shown],
+        "findings": rows,
         "page": shown,
         "filters": {"q": query, "level": level},
-        "chips": _chips(query, level),
+        "chips": _chips(user, query, level),
         "filtered": bool(query or level),
-        "plans": plan_lines(selectors.troubled_plans()),
+        "plans": plan_lines(selectors.troubled_plans(user)),
         "export_url": f"{reverse('models:issue-export')}?{urlencode({'q': query, 'level': level})}",
-        "may_acknowledge": may(request.user, Level.OPERATE),
+        "may_acknowledge": any(row.may_operate for row in rows),
         "acknowledged": level == SEEN,
     }
     if not shown.paginator.count:
-        last = Job.objects.filter(kind="scan", finished_at__isnull=False).values_list("pk", flat=True).first()
-        context["last_scan"] = last
+        scans = job_sight(user).seen(Job.objects.filter(kind="scan", finished_at__isnull=False))
+        context["last_scan"] = scans.values_list("pk", flat=True).first()
     return page(request, "issues/issue_list.html", context, fragments=["issues"])
 
 
-def _found(query: str, level: str) -> QuerySet[Finding]:
+def _found(user: Any, query: str, level: str) -> QuerySet[Finding]:
     if level == SEEN:
-        return selectors.issues(acknowledged=True).filter(_containing(query))
-    return selectors.issues(level=level).filter(_containing(query))
+        return selectors.issues(user, acknowledged=True).filter(_containing(user, query))
+    return selectors.issues(user, level=level).filter(_containing(user, query))
 
 
 @require_safe
@@ -62,36 +71,41 @@ def _found(query: str, level: str) -> QuerySet[Finding]:
 def issue_export(request: Request) -> HttpResponse:
     """The same findings as a table for other programs."""
     level = request.GET.get("level", "")
-    found = _found(request.GET.get("q", "").replace("\x00", "")[:200], level if level in (*LEVELS, SEEN) else "")
+    query, level = request.GET.get("q", "").replace("\x00", "")[:200], level if level in (*LEVELS, SEEN) else ""
+    found = _found(request.user, query, level)
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = 'attachment; filename="issues.csv"'
     table = csv.writer(response)
     table.writerow(CSV_COLUMNS)
-    table.writerows(csv_row(finding) for finding in found.iterator())
+    table.writerows(csv_row(finding) for finding in shown_findings(request.user, found.iterator()))
     return response
 
 
 @require_POST
-@needs(Level.OPERATE)
+@needs(Level.VIEW)
 def issue_acknowledge(request: Request, pk: int) -> HttpResponse:
     """Leaves a finding out of the lists until it says something else, or takes that back."""
     acknowledge_finding(pk=pk, seen=request.POST.get("off") != "1", actor=actor_of(request))
     return go_to(request, local_path(request, request.POST.get("next", ""), reverse("models:issue-list")))
 
 
-def _containing(query: str) -> Q:
+def _containing(user: Any, query: str) -> Q:
+    """Findings with all words. In a text that may name other files is not searched where some are hidden: that would
+    tell that there is such a file.
+    """
     wanted = Q()
+    readable = ~Q(kind__in=ABOUT_OTHERS) if grants_of(user).hide_something else Q()
     for word in query.split()[:8]:
-        wanted &= Q(path__icontains=word) | Q(text__icontains=word) | Q(kind__icontains=word)
+        wanted &= Q(path__icontains=word) | Q(readable, text__icontains=word) | Q(kind__icontains=word)
     return wanted
 
 
-def _chips(query: str, level: str) -> list[dict[str, object]]:
+def _chips(user: Any, query: str, level: str) -> list[dict[str, object]]:
     """One chip per severity with its count, under the text filter."""
-    found = selectors.issues().filter(_containing(query)).order_by()
+    found = selectors.issues(user).filter(_containing(user, query)).order_by()
     counts = {item["level"]: item["n"] for item in found.values("level").annotate(n=Count("pk"))}
     total = sum(counts.values())
-    counts[SEEN] = selectors.issues(acknowledged=True).filter(_containing(query)).count()
+    counts[SEEN] = selectors.issues(user, acknowledged=True).filter(_containing(user, query)).count()
     chips: list[dict[str, object]] = []
     words = (("", "all"), *((slug, f"{look[1]}s") for slug, look in LEVELS.items()), (SEEN, "acknowledged"))
     for slug, text in words:

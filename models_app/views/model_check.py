@@ -32,7 +32,7 @@ def check_of(request: Request, row: Row, preview: Preview, query: str = "") -> C
         plan_url=reverse("models:model-show", args=[row.pk]) + asked,
         look_url=reverse("models:checker-look", args=[row.pk]) + asked,
         settings_url=reverse("models:host-checks", args=[row.host.slug]),
-        may_operate=may(request.user, Level.OPERATE),
+        may_operate=may(request.user, Level.OPERATE, row),
     )
 
 
@@ -43,7 +43,7 @@ def model_check(request: Request, pk: int) -> HttpResponse:
     row = selectors.get_row(pk, request.user)
     form, preview = _planned(request, row)
     if request.method == "POST":
-        require(request.user, Level.OPERATE)
+        require(request.user, Level.OPERATE, row)
         override = preview.override if form.query() else None
         started = start_check(row=row, override=override, actor=actor_of(request))
         if not started.created:

@@ -34,7 +34,7 @@ def model_compare(request: Request, pk: int) -> HttpResponse:
     if not all(given.values()):
         query = urlencode({key: value for key, value in given.items() if value})
         return redirect(f"{reverse('models:model-compare', args=[pk])}{'?' if query else ''}{query}")
-    detail = selectors.model_detail(selectors.get_row(pk, request.user))
+    detail = selectors.model_detail(selectors.get_row(pk, request.user), request.user)
     facts = services.host_facts(detail.row.host, detail.row.path)
     stored = services.preview_plan(row=detail.row, facts=facts)
     header = stored.header
@@ -51,18 +51,21 @@ def model_compare(request: Request, pk: int) -> HttpResponse:
         "rows": two_rows(*forms),
         "sides": sides_of(pk, *forms),
         "swapped": compare_query(forms[1], forms[0]),
-        "result": _compared(detail.row, stored, forms, facts, header) if valid else None,
+        "result": _compared(detail, stored, forms, facts, header) if valid else None,
     }
     return page(request, "models/model_compare.html", context, status=200 if valid else 422)
 
 
-def _compared(row: Row, stored: Preview, forms: list[WhatIfForm], facts: HostFacts, header: Header) -> Comparison:
-    a, b = (_planned(row, stored, form, facts) for form in forms)
+def _compared(
+    detail: selectors.ModelDetail, stored: Preview, forms: list[WhatIfForm], facts: HostFacts, header: Header
+) -> Comparison:
+    a, b = (_planned(detail.row, stored, form, facts) for form in forms)
+    plans = [detail.sight.plan(side.base) for side in (a, b)]
     machine = machine_of(a.budget if len(a.budget.device_bytes) >= len(b.budget.device_bytes) else b.budget, 0)
-    panels = tuple(plan_panel(side.base, machine, block_count=header.block_count) for side in (a, b))
+    panels = tuple(plan_panel(plan, machine, block_count=header.block_count) for plan in plans)
     return comparison(
-        a.base,
-        b.base,
+        plans[0],
+        plans[1],
         (panels[0], panels[1]),
         device_names=[device.name for device in machine.devices],
         block_count=header.block_count,

@@ -19,6 +19,7 @@ from models_app.pages.host_page import machine_of
 from models_app.pages.model_head import model_head, model_notes
 from models_app.pages.plan_panel import PlanPanel, plan_panel
 from models_app.pages.whatif_page import automatic_values, field_groups
+from models_app.selectors.sight import HostSight
 from models_app.services import HostFacts, Preview
 from models_app.views.model_check import check_of
 from models_app.whatif_form import PLAIN_KEYS, Limits, WhatIfForm
@@ -39,18 +40,20 @@ def model_show(request: Request, pk: int) -> HttpResponse:
 
 
 def _whole_page(request: Request, pk: int, values: Mapping[str, Any] | None) -> HttpResponse:
-    detail = selectors.model_detail(selectors.get_row(pk, request.user))
+    detail = selectors.model_detail(selectors.get_row(pk, request.user), request.user)
     facts = services.host_facts(detail.row.host)
     automatic = services.preview_plan(row=detail.row, facts=facts)
     context: dict[str, object] = {
         "head": model_head(detail, "models:model-show"),
         "notes": model_notes(detail),
         "whole_page": True,
-        "may_edit": may(request.user, Level.EDIT),
+        "may_edit": may(request.user, Level.EDIT, detail.row),
         "version": detail.override.version if detail.override else 0,
     }
     if automatic.base.placement is None or automatic.header is None:
-        return page(request, "models/model_detail.html", context | {"panel": _panel(detail.row, automatic)})
+        return page(
+            request, "models/model_detail.html", context | {"panel": _panel(detail.row, automatic, detail.sight)}
+        )
     known = automatic_values(automatic.base, facts.budget.target_bytes, automatic.header.block_count)
     form = WhatIfForm(values, limits=Limits.of(automatic.header), automatic=known)
     valid = form.is_bound and form.is_valid()
@@ -64,7 +67,7 @@ def _whole_page(request: Request, pk: int, values: Mapping[str, Any] | None) -> 
             automatic=known,
             fits=automatic.base.verdict != "over",
         ),
-        "panel": _panel(detail.row, tried),
+        "panel": _panel(detail.row, tried, detail.sight),
         "check": check_of(request, detail.row, tried, form.query() if valid else ""),
     }
     return page(request, "models/model_detail.html", context, status=422 if form.is_bound and not valid else 200)
@@ -76,12 +79,12 @@ def _try(row: Row, form: WhatIfForm, facts: HostFacts) -> Preview:
     return services.preview_plan(row=row, override=override, facts=facts)
 
 
-def _panel(row: Row, preview: Preview) -> PlanPanel:
+def _panel(row: Row, preview: Preview, sight: HostSight) -> PlanPanel:
     blocks = preview.header.block_count if preview.header else 0
     machine = machine_of(preview.budget, row.host.ram_total_bytes)
     curve = curve_section(preview.curve(preview.base.profile_id))
     environment = plan_env(preview.base, preview.budget)
-    return plan_panel(preview.base, machine, block_count=blocks, curve=curve, environment=environment)
+    return plan_panel(sight.plan(preview.base), machine, block_count=blocks, curve=curve, environment=environment)
 
 
 @require_POST
@@ -103,7 +106,7 @@ def model_preview(request: Request, pk: int) -> HttpResponse:
         context = {
             "form": form,
             "groups": groups,
-            "panel": _panel(row, preview),
+            "panel": _panel(row, preview, HostSight(request.user, row.host_id)),
             "check": check_of(request, row, preview, form.query()),
         }
         response = page(request, "models/model_detail.html#preview", context)

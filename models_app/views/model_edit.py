@@ -44,10 +44,10 @@ UNCHANGED = "This is what is stored already, so nothing was saved."
 @needs(Level.VIEW)
 def model_edit(request: Request, pk: int) -> HttpResponse:
     """The form as it is stored; a POST saves it."""
-    editing = selectors.editing_of(selectors.get_row(pk, request.user))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user), request.user)
     if request.method != "POST":
         return _page(request, editing, _stored_form(editing))
-    require(request.user, Level.EDIT)
+    require(request.user, Level.EDIT, editing.row)
     form = _posted_form(request, editing)
     if form.errors:
         return _page(request, editing, form, status=422)
@@ -64,7 +64,7 @@ def model_edit(request: Request, pk: int) -> HttpResponse:
 def model_edit_preview(request: Request, pk: int) -> HttpResponse:
     """What the form would give. htmx gets the panel and the slots beside the fields; nobody's rows change."""
     check_rate(request)
-    editing = selectors.editing_of(selectors.get_row(pk, request.user))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user), request.user)
     form = _posted_form(request, editing)
     if not wants_fragment(request):
         return _page(request, editing, form, status=422 if form.errors else 200)
@@ -74,7 +74,7 @@ def model_edit_preview(request: Request, pk: int) -> HttpResponse:
         response = page(request, "models/model_edit.html#refused", context, status=422)
         response["HX-Reswap"] = "none"
     else:
-        context["panel"] = panel_of(editing, preview)
+        context["panel"] = panel_of(editing, preview, form)
         response = page(request, "models/model_edit.html#preview", context)
     return with_sequence(request, response)
 
@@ -83,7 +83,7 @@ def model_edit_preview(request: Request, pk: int) -> HttpResponse:
 @needs(Level.VIEW)
 def model_adopt(request: Request, pk: int) -> HttpResponse:
     """Stores the values of a what-if; with any doubt the Settings form shows them, unsaved."""
-    editing = selectors.editing_of(selectors.get_row(pk, request.user, Level.EDIT))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user, Level.EDIT), request.user)
     if editing.detail.header is None:
         raise Refused("The header of this model was not read: there is nothing to plan with.")
     tried = WhatIfForm(request.POST, limits=WhatIfLimits.of(editing.detail.header), automatic={})
@@ -114,7 +114,7 @@ def model_adopt(request: Request, pk: int) -> HttpResponse:
 @needs(Level.VIEW)
 def model_reset(request: Request, pk: int) -> HttpResponse:
     """Asks first: GET lists what would be cleared, POST clears it, or with `intent=follow` lets a rule apply again."""
-    editing = selectors.editing_of(selectors.get_row(pk, request.user, Level.EDIT))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user, Level.EDIT), request.user)
     version = posted_version(request.POST)
     if request.method == "POST" and request.POST.get("intent") == "follow":
         follow_rule(row=editing.row, version=version, actor=actor_of(request))
@@ -191,8 +191,8 @@ def preview_of(editing: Editing, form: EditorForm) -> Preview:
     return services.preview_plan(row=editing.row, override=override, facts=editing.facts)
 
 
-def panel_of(editing: Editing, preview: Preview, profile_id: str = "") -> PlanPanel:
-    """The panel of one profile, of the base where that has none."""
+def panel_of(editing: Editing, preview: Preview, form: EditorForm | None, profile_id: str = "") -> PlanPanel:
+    """The panel of one profile, of the base where that has none; `form` is what was typed for it."""
     blocks = preview.header.block_count if preview.header else 0
     machine = machine_of(preview.budget, editing.row.host.ram_total_bytes)
     plan = next((plan for plan in preview.plans if plan.profile_id == profile_id), preview.base)
@@ -201,6 +201,7 @@ def panel_of(editing: Editing, preview: Preview, profile_id: str = "") -> PlanPa
     own = [variant for variant in variants if plan.profile_id == f"{base_id}-{slugify(variant.name)}"]
     pinned = {knob for layer in (preview.override, *own) for knob in knobs_set(layer)}
     environment = plan_env(plan, preview.budget)
+    plan = editing.detail.sight.plan(plan, "\n".join(form.typed.values()) if form else "")
     return plan_panel(plan, machine, block_count=blocks, pinned=pinned, curve=curve, environment=environment)
 
 
@@ -252,10 +253,10 @@ def _page(
         "notes": model_notes(editing.detail),
         "form": form,
         "groups": control_groups(form, _facts(editing, preview)),
-        "panel": panel_of(editing, preview),
+        "panel": panel_of(editing, preview, form),
         "planned": preview.base.verdict != "unplanned",
         "pattern": editing.pinned.pattern,
-        "may_edit": may(request.user, Level.EDIT),
+        "may_edit": may(request.user, Level.EDIT, editing.row),
         "conflict": conflict,
     }
     return page(request, "models/model_edit.html", context, status=status)

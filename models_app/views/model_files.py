@@ -13,7 +13,7 @@ from models_app.pages.file_page import fact_rows, file_rows, read_note
 from models_app.pages.model_head import model_head, model_notes
 from models_app.pages.pairings import pairings, served
 from models_app.pages.shell import shell_of
-from models_app.selectors.components import host_components
+from models_app.selectors.components import seen_components
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.http import Request, go_to, page
@@ -24,11 +24,11 @@ AWAY = (Row.State.MISSING, Row.State.OFFLINE)
 @require_safe
 @needs(Level.VIEW)
 def model_files(request: Request, pk: int) -> HttpResponse:
-    detail = selectors.model_detail(selectors.get_row(pk, request.user, for_plan=False))
+    detail = selectors.model_detail(selectors.get_row(pk, request.user, for_plan=False), request.user)
     query = request.GET.get("q", "").strip()[:200]
     facts = fact_rows(detail.facts, query)
-    host = next(host for host in shell_of(request).hosts if host.pk == detail.row.host_id)
-    found = host_components(host)
+    host = next(host for host in shell_of(request).all_hosts if host.pk == detail.row.host_id)
+    found = seen_components(host, detail.sight)
     model = next((item for item in found.models if item.pk == pk), None)
     context = {
         "head": model_head(detail, "models:model-files"),
@@ -42,8 +42,8 @@ def model_files(request: Request, pk: int) -> HttpResponse:
         "query": query,
         "hidden_facts": len(detail.facts) - len(facts),
         "read_note": read_note(detail),
-        "may_reread": may(request.user, Level.OPERATE),
-        "may_forget": detail.row.state in AWAY and may(request.user, Level.EDIT),
+        "may_reread": may(request.user, Level.OPERATE, detail.row),
+        "may_forget": detail.row.state in AWAY and may(request.user, Level.EDIT, detail.row),
     }
     return page(request, "models/model_files.html", context)
 

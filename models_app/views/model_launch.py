@@ -21,6 +21,7 @@ from models_app.pages.editor_conflict import EditorConflict
 from models_app.pages.launch_page import comparisons, launch
 from models_app.pages.model_head import model_head, model_notes
 from models_app.selectors import Editing
+from models_app.selectors.sight import IN_PARTS
 from models_app.services import Preview
 from models_app.services.arguments import check_arguments
 from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
@@ -28,7 +29,7 @@ from models_app.views.model_edit import check_rate, save_form, with_sequence
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require_arguments
 from quartermaster_site.access.redaction import redact
-from quartermaster_site.errors import Refused
+from quartermaster_site.errors import NotAllowed, Refused
 from quartermaster_site.http import Request, go_to, page, wants_fragment
 
 FIELDS = tuple(field for field in OVERRIDE_FIELDS if field.key in ("customArgs", "customArgsOff", "customArgsOnly"))
@@ -39,10 +40,12 @@ MOST_CHARACTERS = 16_384
 @needs(Level.VIEW)
 def model_launch(request: Request, pk: int) -> HttpResponse:
     """The text as it is stored; a POST saves it."""
-    editing = selectors.editing_of(selectors.get_row(pk, request.user))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user), request.user)
     if request.method != "POST":
         return _page(request, editing, _stored_form(editing))
-    require_arguments(request.user)
+    require_arguments(request.user, editing.row)
+    if not _is_readable(editing):
+        raise NotAllowed(IN_PARTS)
     form = _posted_form(request.POST, editing)
     if form.errors:
         return _page(request, editing, form, status=422)
@@ -69,7 +72,7 @@ def model_launch(request: Request, pk: int) -> HttpResponse:
 def model_launch_preview(request: Request, pk: int) -> HttpResponse:
     """The command and the remarks for a text; nothing is stored."""
     check_rate(request)
-    editing = selectors.editing_of(selectors.get_row(pk, request.user))
+    editing = selectors.editing_of(selectors.get_row(pk, request.user), request.user)
     form = _posted_form(request.POST, editing)
     if not wants_fragment(request):
         return _page(request, editing, form, status=422 if form.errors else 200)
@@ -114,8 +117,9 @@ def _preview(editing: Editing, override: Override) -> Preview:
 def _parts(editing: Editing, form: EditorForm) -> dict[str, object]:
     """What a change of the text swaps; of a text that no save takes as well, to see all that is wrong at once."""
     override = editing.pinned.override if form.reading.errors else _override(editing, form)
-    yours = _preview(editing, override).base
-    without = _preview(editing, replace(override, custom_args_off=True)).base
+    sight, typed = editing.detail.sight, form.typed["customArgs"] if _is_readable(editing) else ""
+    yours = sight.plan(_preview(editing, override).base, typed)
+    without = sight.plan(_preview(editing, replace(override, custom_args_off=True)).base)
     findings = _findings(editing, override)
     unknown = {
         name: finding.word
@@ -162,6 +166,12 @@ def _unconfirmed(posted: QueryDict, editing: Editing, form: EditorForm) -> str:
     return unconfirmed(_findings(editing, override), posted.get("confirm", ""))
 
 
+def _is_readable(editing: Editing) -> bool:
+    """Whether what is stored may be shown: a save of a text that is not shown whole would lose the rest."""
+    stored = editing.pinned.override
+    return not any(map(editing.detail.sight.names, (stored.custom_args, stored.extra_args)))
+
+
 def _threads(plan: Plan) -> str:
     return dict(flag_values(list(plan.argv))).get("threads", "-")
 
@@ -175,18 +185,18 @@ def _page(
     conflict: EditorConflict | None = None,
     asked: str = "",
 ) -> HttpResponse:
-    granted = may_write_arguments(request.user)
+    granted = may_write_arguments(request.user, editing.row) and _is_readable(editing)
     override = editing.pinned.override
-    text = form.typed["customArgs"]
+    text = form.typed["customArgs"] if _is_readable(editing) else IN_PARTS
     context = {
         **_parts(editing, form),
         "head": model_head(editing.detail, "models:model-launch"),
         "notes": model_notes(editing.detail),
         "takes_arguments": editing.takes_arguments,
-        "legacy": override.extra_args if override.extra_args.strip() else "",
+        "legacy": override.extra_args if _is_readable(editing) and override.extra_args.strip() else "",
         "legacy_applies": text_of(override) != override.custom_args,
         "granted": granted,
-        "may_edit": may(request.user, Level.EDIT),
+        "may_edit": may(request.user, Level.EDIT, editing.row),
         "text": text if granted else redact(text),
         "applied": not form.typed["customArgsOff"],
         "alone": form.typed["customArgsOnly"] not in ("", "off"),

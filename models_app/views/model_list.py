@@ -13,7 +13,7 @@ from models_app.models import Root
 from models_app.pages.host_page import held_back
 from models_app.pages.model_list import ModelList
 from models_app.pages.model_row import HostScale, model_item
-from models_app.pages.shell import shell_of
+from models_app.pages.shell import Shell, shell_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.figures import ago
 from quartermaster_site.http import Request, page
@@ -23,21 +23,23 @@ from quartermaster_site.http import Request, page
 @needs(Level.VIEW)
 def model_list(request: Request) -> HttpResponse:
     wanted = selectors.ModelFilter.from_query(request.GET)
-    hosts = shell_of(request).hosts
-    shown = ModelList(selectors.model_list(wanted), {host.pk: HostScale.of(host) for host in hosts})
+    shell, user = shell_of(request), request.user
+    hosts = shell.hosts
+    found = selectors.model_list(wanted, user)
+    shown = ModelList(found, _scales(shell, found), may_edit=lambda row: may(user, Level.EDIT, row))
     context = {
         "list": shown,
         "summary": _summary(hosts),
         "filters": wanted,
         "states": selectors.STATES.items(),
         "hosts": hosts,
-        "may_edit": may(request.user, Level.EDIT),
+        "may_edit": any(item.may_edit for item in shown.items),
     }
     host = next((item for item in hosts if item.slug == wanted.host), hosts[0] if len(hosts) == 1 else None)
-    if host is not None and may(request.user, Level.OPERATE):
+    if host is not None and may(user, Level.OPERATE, host):
         context |= {"scan_host": host, "scan_held": held_back(host)}
     if not shown.items:
-        context |= _why_empty()
+        context |= _why_empty(hosts)
     response = page(request, "models/model_list.html", context, fragments=["models"])
     # The address of what is shown, without the fields that were left empty.
     response["HX-Push-Url"] = f"{reverse('models:model-list')}{wanted.query().rstrip('?')}"
@@ -53,8 +55,15 @@ def _summary(hosts: list[Host]) -> str:
     )
 
 
-def _why_empty() -> dict[str, object]:
-    roots = list(Root.objects.select_related("host"))
+def _scales(shell: Shell, found: selectors.ModelPage) -> dict[int, HostScale]:
+    """Of the hosts that the person sees, and of those of which they see nothing but models of this page."""
+    listed = {group.chosen.host_id for group in found.groups}
+    hosts = [host for host in shell.all_hosts if host in shell.hosts or host.pk in listed]
+    return {host.pk: HostScale.of(host) for host in hosts}
+
+
+def _why_empty(hosts: list[Host]) -> dict[str, object]:
+    roots = list(Root.objects.filter(host__in=hosts).select_related("host"))
     return {"roots": roots, "never_scanned": all(root.last_scan_at is None for root in roots)}
 
 
@@ -64,6 +73,9 @@ def model_row(request: Request, pk: int) -> HttpResponse:
     """The row of a model with this quant's figures."""
     row = selectors.get_row(pk, request.user)
     wanted = selectors.ModelFilter.from_query(request.GET)
-    host = next(host for host in shell_of(request).hosts if host.pk == row.host_id)
-    item = model_item(selectors.group_of(row), HostScale.of(host), wanted, show_host=len(shell_of(request).hosts) > 1)
-    return page(request, "models/model_list.html#row", {"item": item, "may_edit": may(request.user, Level.EDIT)})
+    shell, group = shell_of(request), selectors.group_of(row, request.user)
+    host = next(host for host in shell.all_hosts if host.pk == row.host_id)
+    many = len({item.pk for item in (*shell.hosts, host)}) > 1
+    may_edit = may(request.user, Level.EDIT, row)
+    item = model_item(group, HostScale.of(host), wanted, show_host=many, may_edit=may_edit)
+    return page(request, "models/model_list.html#row", {"item": item})

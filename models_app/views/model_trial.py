@@ -21,16 +21,19 @@ def model_trial(request: Request, pk: int) -> HttpResponse:
     """GET shows the last one, POST starts another and leads to its job."""
     row = selectors.get_row(pk, request.user)
     if request.method == "POST":
-        require(request.user, Level.OPERATE)
+        require(request.user, Level.OPERATE, row)
         return started(request, start_trial(row=row, actor=actor_of(request)))
-    detail = selectors.model_detail(row)
+    detail = selectors.model_detail(row, request.user)
     plan = services.preview_plan(row=row).base
+    job = last_trial(row)
     context = {
         "head": model_head(detail, "models:model-trial"),
         "notes": model_notes(detail),
-        "job": last_trial(row),
+        "job": job,
+        "error": detail.sight.text(job.error) if job else "",
+        "printed": [detail.sight.text(str(line)) for line in job.result.get("lines", ())] if job else [],
         "planned": planned_memory(plan),
         "reason": refusal(plan),
-        "may_operate": may(request.user, Level.OPERATE),
+        "may_operate": may(request.user, Level.OPERATE, row),
     }
     return page(request, "models/model_trial.html", context)

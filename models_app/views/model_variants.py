@@ -11,22 +11,23 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from models_app import convert, selectors, services
-from models_app.core.discovery.names import slugify
 from models_app.core.launch.findings import TextFinding
 from models_app.editor_form import EditorForm, posted_texts, posted_version, stored_texts
-from models_app.models import Variant
+from models_app.models import Row, Variant
 from models_app.pages.editor_conflict import EditorConflict
 from models_app.pages.editor_page import Facts, control_groups
 from models_app.pages.model_head import model_head, model_notes
 from models_app.pages.plan_panel import PlanPanel
 from models_app.pages.variants_page import profile_lines
 from models_app.selectors import Editing
+from models_app.selectors.sight import sees_profile
 from models_app.services.fleet_variants import fleet_fields, fleet_section
 from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
+from models_app.services.variants import NO_VARIANT, profile_of
 from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, conflict_of, panel_of, with_sequence
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require
-from quartermaster_site.errors import EditConflict, Refused
+from quartermaster_site.errors import EditConflict, NotFound, Refused
 from quartermaster_site.http import Request, go_to, page, wants_fragment
 
 
@@ -34,16 +35,16 @@ from quartermaster_site.http import Request, go_to, page, wants_fragment
 @needs(Level.VIEW)
 def variant_list(request: Request, pk: int) -> HttpResponse:
     """All profiles of a model; a POST adds a variant, empty or with the fields of another, or hides a shared one."""
-    editing = selectors.editing_of(selectors.get_row(pk, request.user))
+    editing = _editing(request, pk)
     if request.method != "POST":
         return _list_page(request, editing)
-    require(request.user, Level.EDIT)
+    require(request.user, Level.EDIT, editing.row)
     if hidden := request.POST.get("hide", ""):
         return _hide_shared(request, editing, hidden)
     name = request.POST.get("name", "").strip()
     like = request.POST.get("like", "")
     try:
-        source = services.get_variant(editing.row, int(like)) if _is_number(like) else None
+        source = _variant(request, editing.row, int(like)) if _is_number(like) else None
         added = services.add_variant(
             row=editing.row, name=name, actor=actor_of(request), values=source.fields if source else None
         )
@@ -58,11 +59,11 @@ def variant_list(request: Request, pk: int) -> HttpResponse:
 @needs(Level.VIEW)
 def variant_edit(request: Request, pk: int, variant: int) -> HttpResponse:
     """The form of one variant; a POST saves it."""
-    editing = selectors.editing_of(selectors.get_row(pk, request.user))
-    held = services.get_variant(editing.row, variant)
+    editing = _editing(request, pk)
+    held = _variant(request, editing.row, variant)
     if request.method != "POST":
         return _page(request, editing, held, _form(request, editing, held))
-    require(request.user, Level.EDIT)
+    require(request.user, Level.EDIT, profile_of(editing.row, held.name))
     form = _form(request, editing, held, request.POST)
     if form.errors:
         return _page(request, editing, held, form, status=422)
@@ -91,8 +92,8 @@ def variant_edit(request: Request, pk: int, variant: int) -> HttpResponse:
 def variant_preview(request: Request, pk: int, variant: int) -> HttpResponse:
     """What the form would give; nothing is stored."""
     check_rate(request)
-    editing = selectors.editing_of(selectors.get_row(pk, request.user))
-    held = services.get_variant(editing.row, variant)
+    editing = _editing(request, pk)
+    held = _variant(request, editing.row, variant)
     form = _form(request, editing, held, request.POST)
     if not wants_fragment(request):
         return _page(request, editing, held, form, status=422 if form.errors else 200)
@@ -110,8 +111,8 @@ def variant_preview(request: Request, pk: int, variant: int) -> HttpResponse:
 @needs(Level.VIEW)
 def variant_rename(request: Request, pk: int, variant: int) -> HttpResponse:
     """Another name, and with it another id for clients."""
-    editing = selectors.editing_of(selectors.get_row(pk, request.user, Level.EDIT))
-    held = services.get_variant(editing.row, variant)
+    editing = _editing(request, pk)
+    held = _variant(request, editing.row, variant, Level.EDIT)
     name = request.POST.get("name", "").strip()
     try:
         services.rename_variant(row=editing.row, variant=held, name=name, actor=actor_of(request))
@@ -126,14 +127,28 @@ def variant_rename(request: Request, pk: int, variant: int) -> HttpResponse:
 @needs(Level.VIEW)
 def variant_delete(request: Request, pk: int, variant: int) -> HttpResponse:
     """Asks first: GET is the question, POST the answer."""
-    row = selectors.get_row(pk, request.user, Level.EDIT)
-    held = services.get_variant(row, variant)
+    row = selectors.get_row(pk, request.user)
+    held = _variant(request, row, variant, Level.EDIT)
     if request.method == "POST":
         version = posted_version(request.POST)
         services.delete_variant(row=row, variant=held, version=version, actor=actor_of(request))
         messages.success(request, f"The variant {held.name} is deleted. The history can bring it back.")
         return go_to(request, reverse("models:variant-list", args=[pk]))
     return page(request, "models/variant_delete.html", {"row": row, "variant": held, "id": _profile_id(row, held)})
+
+
+def _editing(request: Request, pk: int) -> Editing:
+    return selectors.editing_of(selectors.get_row(pk, request.user), request.user)
+
+
+def _variant(request: Request, row: Row, pk: int, level: Level = Level.VIEW) -> Variant:
+    """A variant on which the person has `level`; NotFound where it is hidden from them, else NotAllowed."""
+    held = services.get_variant(row, pk)
+    profile = profile_of(row, held.name)
+    if not may(request.user, Level.VIEW, profile):
+        raise NotFound(NO_VARIANT)
+    require(request.user, level, profile)
+    return held
 
 
 def _hide_shared(request: Request, editing: Editing, name: str) -> HttpResponse:
@@ -152,14 +167,16 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 9
 
 
-def _profile_id(row: Any, held: Variant) -> str:
-    return f"{row.served_id}-{slugify(held.name)}"
+def _profile_id(row: Row, held: Variant) -> str:
+    return profile_of(row, held.name).profile_id
 
 
 def _form(request: Request, editing: Editing, held: Variant, posted: Mapping[str, str] | None = None) -> EditorForm:
     """The stored form, or what was posted. The launch text is part of it for those who may write one."""
-    fields = editing.variant_fields(held.name, arguments=may_write_arguments(request.user))
+    profile = profile_of(editing.row, held.name)
     stored = held.fields
+    fields = editing.variant_fields(held.name, arguments=may_write_arguments(request.user, profile))
+    fields = editing.readable(fields, stored)
     return EditorForm(
         fields=fields,
         limits=editing.limits(editing.pinned.override.rope_scaling),
@@ -200,7 +217,7 @@ def _panel(editing: Editing, held: Variant, form: EditorForm | None) -> PlanPane
         values = {**held.fields, **form.values}
         override = services.edited_variant(editing.row, editing.pinned.override, held.name, values)
         preview = services.preview_plan(row=editing.row, override=override, facts=editing.facts)
-    return panel_of(editing, preview, _profile_id(editing.row, held))
+    return panel_of(editing, preview, form, _profile_id(editing.row, held))
 
 
 def _page(
@@ -222,7 +239,7 @@ def _page(
         "form": form,
         "groups": control_groups(form, _facts(editing, held)),
         "panel": _panel(editing, held, None if form.errors else form),
-        "may_edit": may(request.user, Level.EDIT),
+        "may_edit": may(request.user, Level.EDIT, profile_of(editing.row, held.name)),
         "conflict": conflict,
         "naming": naming,
         "asked": asked,
@@ -235,19 +252,29 @@ def _list_page(
     request: Request, editing: Editing, *, name: str = "", problem: str = "", status: int = 200
 ) -> HttpResponse:
     own = editing.pinned.own
-    variants = list(own.variants.all()) if own else []
+    row = editing.row
+    variants = [
+        variant
+        for variant in (own.variants.all() if own else ())
+        if sees_profile(request.user, row, _profile_id(row, variant))
+    ]
+    plans = [
+        editing.detail.sight.plan(plan)
+        for plan in editing.plan.plans
+        if sees_profile(request.user, row, plan.profile_id)
+    ]
     context = {
         "head": model_head(editing.detail, "models:variant-list"),
         "notes": model_notes(editing.detail),
         "lines": profile_lines(
-            editing.plan.plans,
+            plans,
             variants,
-            editing.row.served_id,
+            row.served_id,
             [item.name for item in editing.facts.settings.default_variants],
         ),
         "variants": variants,
         "pattern": editing.pinned.pattern,
-        "may_edit": may(request.user, Level.EDIT),
+        "may_edit": may(request.user, Level.EDIT, row),
         "name": name,
         "problem": problem,
     }

@@ -6,8 +6,9 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from models_app import selectors
-from models_app.pages.overview import attention_lines, changes, host_card, plan_lines, setup_line, summary
+from models_app.pages.overview import Card, attention_lines, changes, host_card, plan_lines, setup_line, summary
 from models_app.pages.shell import shell_of
+from models_app.selectors.sight import shown_findings
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.access.selectors import setup_finished_at
 from quartermaster_site.errors import NotFound
@@ -22,18 +23,18 @@ LAST = 10
 @require_safe
 @needs(Level.VIEW)
 def overview(request: Request) -> HttpResponse:
-    hosts = selectors.overview(shell_of(request).hosts)
-    may_scan = may(request.user, Level.OPERATE)
+    user = request.user
+    hosts = selectors.overview(user, shell_of(request).hosts)
     context = {
         "summary": summary(hosts),
-        "cards": [host_card(card, may_scan=may_scan) for card in hosts],
+        "cards": [_card(request, card) for card in hosts],
         "attention": [
-            *([setup_line()] if may(request.user, Level.MANAGE) and setup_finished_at() is None else []),
-            *attention_lines(selectors.attention(LAST)),
-            *plan_lines(selectors.troubled_plans()),
+            *([setup_line()] if may(user, Level.MANAGE) and setup_finished_at() is None else []),
+            *attention_lines(shown_findings(user, selectors.attention(user, LAST))),
+            *plan_lines(selectors.troubled_plans(user)),
         ],
-        "jobs": job_rows(jobs(request.user)[:LAST], job_sight(request.user)),
-        "changes": changes(LAST),
+        "jobs": job_rows(jobs(user)[:LAST], job_sight(user)),
+        "changes": changes(user, [card.host for card in hosts], LAST),
     }
     return page(request, "overview.html", context)
 
@@ -42,8 +43,11 @@ def overview(request: Request) -> HttpResponse:
 @needs(Level.VIEW)
 def card(request: Request, slug: str) -> HttpResponse:
     """One host's card, which refreshes itself."""
-    found = next((item for item in selectors.overview() if item.host.slug == slug), None)
+    found = next((item for item in selectors.overview(request.user) if item.host.slug == slug), None)
     if found is None:
         raise NotFound(f"There is no host {slug!r}.")
-    context = {"card": host_card(found, may_scan=may(request.user, Level.OPERATE))}
-    return page(request, "overview.html#card", context)
+    return page(request, "overview.html#card", {"card": _card(request, found)})
+
+
+def _card(request: Request, card: selectors.HostCard) -> Card:
+    return host_card(card, may_scan=may(request.user, Level.OPERATE, card.host))

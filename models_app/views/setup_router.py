@@ -36,7 +36,7 @@ def backends_step(request: Request, step: Step) -> HttpResponse:
     context = frame(step, has_administrator=True) | {
         "host": host,
         "form": form,
-        "backends": backend_lines(host_backends(host)),
+        "backends": backend_lines(host_backends(host, request.user)),
         "search": search,
         "proposals": proposal_lines(search.proposals),
     }

@@ -19,6 +19,7 @@ from models_app.services.planning import HostPlanner, host_facts
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.errors import EditConflict, NotAllowed, Refused
+from tests.seer import seer
 
 
 @pytest.fixture(autouse=True)
@@ -153,7 +154,7 @@ def test_models_of_a_backend_and_what_runs_them_without_it(add, model, host):
     model("kokoro-82m", "tts", architecture="kokoro")
     model("embed", "embedding")
     Override.objects.create(host=host, match="/models/two.gguf", fields={"backend": b.slug}, version=1)
-    found = host_backends(get_host(host.slug))
+    found = host_backends(get_host(host.slug), seer())
     assert [item.served_id for item in found.models_of(a)] == ["embed", "one"]
     assert [item.served_id for item in found.models_of(b)] == ["two"]
     assert [item.served_id for item in found.models_of(kokoro)] == ["kokoro-82m"]
@@ -166,7 +167,7 @@ def test_a_pattern_pins_every_file_that_it_covers(add, model, host):
     b = add("llama", "/opt/b/llama-server")
     model("one"), model("two")
     Override.objects.create(host=host, match="/models/*", fields={"backend": b.slug}, version=1)
-    assert len(host_backends(get_host(host.slug)).models_of(b)) == 2
+    assert len(host_backends(get_host(host.slug), seer()).models_of(b)) == 2
 
 
 def test_removing_one_asks_for_new_plans_and_is_remembered(add, actor, host):

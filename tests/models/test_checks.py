@@ -23,6 +23,7 @@ from quartermaster_site.jobs.services import retry_job
 from quartermaster_site.jobs.sweeping import sweep
 from tests.fit_params import CASES
 from tests.llama_stand_in import BUILD, llama_folder
+from tests.seer import seer
 from tests.zoo import zoo
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -48,7 +49,7 @@ def row(host, server, tmp_path, django_capture_on_commit_callbacks):
         start_scan(host=host, actor=Actor())
     found = Row.objects.get()
     Override.objects.create(host=host, match=found.path, fields={"customArgs": CASE.text}, version=1)
-    return get_row(found.pk)
+    return get_row(found.pk, seer())
 
 
 @pytest.fixture
@@ -63,14 +64,14 @@ def check(row, operator, django_capture_on_commit_callbacks):
 
     def run(**arguments):
         with django_capture_on_commit_callbacks(execute=True):
-            started = start_check(row=get_row(row.pk), actor=operator, **arguments)
+            started = start_check(row=get_row(row.pk, seer()), actor=operator, **arguments)
         return Job.objects.get(pk=started.job.pk)
 
     return run
 
 
 def _plan(row):
-    fresh = get_row(row.pk)
+    fresh = get_row(row.pk, seer())
     return preview_plan(row=fresh).base
 
 
@@ -93,7 +94,7 @@ def test_the_figures_of_both_sides_are_stored(check, row, server, operator):
     assert device[1][:2] == device[2][:2]
     assert host[0] == "host"
     assert all(size % MIB == 0 for _, measured, ours in seen.figures for size in (*measured, *ours))
-    assert plan_checks(get_row(row.pk), plan).current == seen
+    assert plan_checks(get_row(row.pk, seer()), plan).current == seen
     asked = (server.parent / "asked").read_text().split("\n")
     assert asked[asked.index("-c") + 1] == "32768"
     assert "--port" not in asked
@@ -117,12 +118,12 @@ def test_another_launch_makes_it_stale_and_the_same_launch_is_replaced(check, ro
     override = Override.objects.get()
     override.fields = {"customArgs": CASE.text.replace("32768", "16384")}
     override.save()
-    checks = plan_checks(get_row(row.pk), _plan(row))
+    checks = plan_checks(get_row(row.pk, seer()), _plan(row))
     assert checks.current is None
     assert checks.shown == Verification.objects.get()
     override.fields = {"customArgs": CASE.text + " --temp 0.2"}
     override.save()
-    assert plan_checks(get_row(row.pk), _plan(row)).current is not None
+    assert plan_checks(get_row(row.pk, seer()), _plan(row)).current is not None
 
 
 class TestExcess:
@@ -160,7 +161,7 @@ class TestExcess:
             look_for_programs(host=get_host(host.slug), actor=operator)
         assert CheckProgram.objects.get(server=str(server)).build == "9999 (abcdef)"
         assert "measured" not in {term.key for term in _plan(row).terms}
-        assert plan_checks(get_row(row.pk), _plan(row)).current is None
+        assert plan_checks(get_row(row.pk, seer()), _plan(row)).current is None
 
     def test_it_can_be_switched_off(self, check, row, server, host, make_user):
         _excess(server, 214)
@@ -169,7 +170,7 @@ class TestExcess:
         values = {"fitParams": "", "measuredExtra": False}
         save_check_settings(host=host, values=values, version=0, actor=Actor(user=editor, name="editor"))
         assert "measured" not in {term.key for term in _plan(row).terms}
-        assert not plan_checks(get_row(row.pk), _plan(row)).keeps_extra_free
+        assert not plan_checks(get_row(row.pk, seer()), _plan(row)).keeps_extra_free
 
     def test_figures_of_an_older_product_do_not_count(self, check, row, server, monkeypatch):
         _excess(server, 214)
@@ -203,7 +204,7 @@ class TestFailures:
         Row.objects.update(model_class="embedding")
         Row.objects.filter(pk=row.pk).update(found={**row.found, "model_class": "embedding"})
         with pytest.raises(Refused):
-            start_check(row=get_row(row.pk), actor=operator)
+            start_check(row=get_row(row.pk, seer()), actor=operator)
 
     def test_viewers_may_not(self, row, make_user):
         with pytest.raises(NotAllowed):
@@ -267,7 +268,7 @@ def test_again_asks_about_the_launch_of_now(check, row, server, operator, django
     Override.objects.update(fields={"customArgs": CASE.text.replace("-ub 512", "-ub 256")})
     with django_capture_on_commit_callbacks(execute=True):
         retry_job(job=job, actor=operator)
-    assert plan_checks(get_row(row.pk), _plan(row)).current is not None
+    assert plan_checks(get_row(row.pk, seer()), _plan(row)).current is not None
     assert "256" in (server.parent / "asked").read_text().split("\n")
 
 

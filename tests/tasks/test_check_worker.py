@@ -20,6 +20,7 @@ from quartermaster_site.jobs.models import Job, State
 from quartermaster_site.jobs.services import cancel_job
 from tests.fit_params import CASES, stand_ins
 from tests.llama_stand_in import llama_folder
+from tests.seer import seer
 from tests.tasks.inbox import drain
 from tests.tasks.workers import wait_for, worker
 from tests.zoo import zoo
@@ -52,7 +53,7 @@ def ready(host, tmp_path, host_worker):
         done(start_scan(host=host, actor=Actor()).job)
         row = Row.objects.get()
         Override.objects.create(host=host, match=row.path, fields={"customArgs": CASE.text}, version=1)
-        return get_row(row.pk)
+        return get_row(row.pk, seer())
 
     return prepare
 
@@ -114,4 +115,4 @@ def test_the_real_program(ready, tmp_path, make_user):
     assert seen.agreement_percent <= 0.2
     assert [name.rstrip("0123456789") for name, _, _ in seen.figures] == ["RPC", "host"]
     assert all(measured[:2] == ours[:2] for _, measured, ours in seen.figures)
-    assert plan_checks(get_row(row.pk), preview_plan(row=get_row(row.pk)).base).current == seen
+    assert plan_checks(get_row(row.pk, seer()), preview_plan(row=get_row(row.pk, seer())).base).current == seen

@@ -21,6 +21,7 @@ from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.rate import RateLimit
 from tests.core.test_gguf_hostile import slowness
+from tests.seer import seer
 from tests.views.conftest import run
 
 URL = "/models/bulk/"
@@ -172,7 +173,7 @@ def test_five_hundred_models_in_five_seconds(five_hundred: list[Row], make_user:
     user = make_user("editor")
     started = time.process_time()
     with CaptureQueriesContext(connection) as queries:
-        seen = preview_change(five_hundred, {"ctx": "8192", "threads": "3"}, seconds=60)
+        seen = preview_change(five_hundred, {"ctx": "8192", "threads": "3"}, user=seer(), seconds=60)
     previewed = time.process_time()
     versions = {item.row.pk: item.version for item in seen}
     done = apply_change(five_hundred, {"ctx": "8192", "threads": "3"}, versions=versions, actor=Actor(user=user))
@@ -212,5 +213,5 @@ def test_a_preview_among_five_hundred_overrides_and_four_hosts(
 
 
 def test_a_preview_that_takes_long_says_what_it_left_out(rows: list[Row]) -> None:
-    words = {item.word for item in preview_change(rows, {"ttlSec": "5"}, seconds=0)}
+    words = {item.word for item in preview_change(rows, {"ttlSec": "5"}, user=seer(), seconds=0)}
     assert words == {"not planned"}

@@ -15,6 +15,7 @@ from models_app.pages.fits_page import FitsTable, figure_of, word_of
 from models_app.selectors.fits import FitsFilter
 from models_app.services import preview_plan
 from models_app.services.fits import KEPT, host_fits
+from tests.seer import seer
 
 PATH = "/hosts/local/fits/"
 
@@ -25,7 +26,7 @@ def _nothing_kept():
 
 
 def page_of(host, **wanted):
-    return host_fits(host, FitsFilter(**wanted))
+    return host_fits(host, FitsFilter(**wanted), seer())
 
 
 def test_each_cell_is_the_plan_of_its_what_if(scanned):
