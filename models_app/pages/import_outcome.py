@@ -9,8 +9,10 @@ from models_app.core.errors import ExportError
 from models_app.core.imports.meaning import THERE, differences, meaning_of
 from models_app.models import ImportBatch, Revision
 from models_app.pages.import_page import shown
+from models_app.selectors.sight import IN_PARTS
 from models_app.services.arguments import rules_of
 from models_app.services.import_config import without_secrets
+from models_app.services.import_sight import ImportSight
 from models_app.services.import_undoing import changed_since
 from quartermaster_site.figures import counted
 from quartermaster_site.jobs.selectors import unfinished_job
@@ -40,15 +42,17 @@ class Outcome:
     more: int
 
 
-def outcome_view(batch: ImportBatch) -> Outcome:
+def outcome_view(batch: ImportBatch, sight: ImportSight) -> Outcome:
+    """For a person, who sees the comparison where nothing of the host is hidden from them."""
     applied = batch.state == ImportBatch.State.APPLIED
-    changed = tuple(changed_since(batch)) if applied else ()
+    names = changed_since(batch) if applied else []
+    changed = tuple(name for name in names if not sight.hides_text(name))
     revision = Revision.objects.filter(host=batch.host).order_by("-number").first()
-    why_not = _why_not(batch, revision)
+    why_not = _why_not(batch, revision) if sight.sight.whole else IN_PARTS
     found = _differences(batch, revision) if revision is not None and applied and not why_not else []
     return Outcome(
-        rows=counted(len(batch.applied), "row"),
-        may_undo=applied and not changed,
+        rows=counted(len(sight.seen_targets()), "row"),
+        may_undo=applied and not names and sight.may_undo,
         changed=changed,
         planning=unfinished_job("plan_host", batch.host) is not None,
         compared=applied and not why_not,

@@ -15,6 +15,7 @@ from models_app.core.imports.report import Item, Kind, Needs, Status, Target
 from models_app.models import ImportBatch
 from models_app.pages.token_diff import TokenDiff, token_diff
 from models_app.services.import_applying import LEVELS, items_of_batch
+from models_app.services.import_sight import ImportSight
 from quartermaster_site.access.permissions import Level
 from quartermaster_site.access.redaction import redact
 from quartermaster_site.figures import counted
@@ -118,21 +119,22 @@ class ImportView:
     may_apply: bool
 
 
-def import_view(batch: ImportBatch, level: Level, asked: str = "") -> ImportView:
-    """The report for a person of a level; `asked` is the entry whose items are wanted beyond the first ones."""
-    items = items_of_batch(batch)
-    models: Mapping[str, Any] = batch.report.get("models", {})
-    lines = [_item_line(number, item, level, theirs=batch.takes_theirs) for number, item in enumerate(items)]
+def import_view(batch: ImportBatch, sight: ImportSight, asked: str = "") -> ImportView:
+    """The report for a person; `asked` is the entry whose items are wanted beyond the first ones."""
+    numbered = [(number, item) for number, item in enumerate(items_of_batch(batch)) if sight.sees(item)]
+    items = [item for _, item in numbered]
+    models = {name: found for name, found in sight.entries.items() if sight.sees_entry(name)}
+    lines = [_item_line(number, item, sight.level_for(item), theirs=batch.takes_theirs) for number, item in numbered]
     slugs = dict.fromkeys([*SECTION_TITLES, *(item.section for item in items)])
-    sections = [_section(slug, items, lines, models, level, asked) for slug in slugs]
+    sections = [_section(slug, items, lines, models, sight, asked) for slug in slugs]
     exact = [found for found in models.values() if found["way"] == EXACT]
     identical = sum(found["after"].get(EXACT) == found["before"] for found in exact)
     return ImportView(
         kind=kind_words(batch),
-        chips=_chips(items, level),
+        chips=_chips(items, sight),
         headline=_headline(models, identical, len(exact)),
         details=counted(len(models), "entry", "entries"),
-        findings=tuple(batch.report.get("findings", [])),
+        findings=tuple(item for item in batch.report.get("findings", []) if not sight.hides_text(item)),
         sections=tuple(section for section in sections if section.entries or section.items),
         may_apply=any(line.box or line.word == "new" for line in lines),
     )
@@ -159,12 +161,12 @@ def _headline(models: Mapping[str, Any], identical: int, exact: int) -> str:
     return "; ".join(parts)
 
 
-def _chips(items: Iterable[Item], level: Level) -> tuple[tuple[str, str], ...]:
+def _chips(items: Iterable[Item], sight: ImportSight) -> tuple[tuple[str, str], ...]:
     """(word, count) of each status, then what a person may not take over, and secrets."""
     found: dict[str, int] = {}
     for item in items:
         found[item.status.value] = found.get(item.status.value, 0) + 1
-        if item.status != Status.SAME and LEVELS[item.needs] > level:
+        if item.status != Status.SAME and LEVELS[item.needs] > sight.level_for(item):
             found["needs permission"] = found.get("needs permission", 0) + 1
         if item.secret:
             found["secret"] = found.get("secret", 0) + 1
@@ -177,7 +179,7 @@ def _section(
     items: Sequence[Item],
     lines: Sequence[ItemLine],
     models: Mapping[str, Any],
-    level: Level,
+    sight: ImportSight,
     asked: str,
 ) -> SectionBlock:
     own = [(item, line) for item, line in zip(items, lines, strict=True) if item.section == slug]
@@ -186,9 +188,17 @@ def _section(
     by_group: dict[str, list[ItemLine]] = {}
     for item, line in own:
         by_group.setdefault(item.group, []).append(line)
+    numbers = {name: number for number, name in enumerate(sight.entries)}
     entries = [
-        _entry(number, name, found, by_group.get(name, []), level, is_open=number < MOST_OPEN or name == asked)
-        for number, (name, found) in enumerate(models.items())
+        _entry(
+            numbers[name],
+            name,
+            found,
+            by_group.get(name, []),
+            sight.level,
+            is_open=numbers[name] < MOST_OPEN or name == asked,
+        )
+        for name, found in models.items()
     ]
     return SectionBlock(slug, SECTION_TITLES[MODELS], tuple(entries), (), True)
 
@@ -237,7 +247,8 @@ def _ways(found: Mapping[str, Any], level: Level) -> tuple[WayLine, ...]:
 def _item_line(number: int, item: Item, level: Level, *, theirs: bool = False) -> ItemLine:
     """`theirs`: whoever brought the file in wants what it says where both differ."""
     tone, word, shape = WORDS[item.status]
-    held = NEEDED[item.needs] if LEVELS[item.needs] > level and item.status in (Status.NEW, Status.CONFLICT) else ""
+    missing = LEVELS[item.needs] > level and item.status in (Status.NEW, Status.CONFLICT)
+    held = (NEEDED[item.needs] or "You may not edit this.") if missing else ""
     if held:
         tone, word, shape = "", "needs permission", "lock"
     alone = item.section != MODELS

@@ -41,7 +41,7 @@ class EntrySight:
 
     def level(self, name: str, path: str = "") -> Level:
         """How far the person may go with an entry of this id and model file."""
-        return self.grants.on(self._scope(name, path))
+        return self.grants.on(self._scope(name, path)) if self.grants.rules else self.grants.default
 
     def sees(self, name: str, path: str = "") -> bool:
         if self.whole:
@@ -64,10 +64,12 @@ class EntrySight:
 
     def path_level(self, path: str) -> Level:
         """The same for the model of a file."""
+        if not self.grants.rules:
+            return self.grants.default
         return self.grants.on(self._by_path.get(path) or Scope(self.host.pk, (stem_of(path),), path))
 
     def _scope(self, name: str, path: str) -> Scope:
-        known = self._by_path.get(path) or self._by_id.get(name)
+        known = self._by_path.get(path) or self._by_id.get(name) or self._by_id.get(name.partition(":")[0])
         if known is None:
             return Scope(self.host.pk, (name,), path)
         return known if name in known.names else replace(known, variant=name)

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from gpus_app.models import Host
 from models_app.core.settings import Override
 from models_app.core.state.overrides import covers
-from models_app.models import Row
+from models_app.models import Change, Row
 from models_app.selectors.entry_sight import EntrySight
 from models_app.selectors.rules import OWN, HostRules, Matched, OwnLine, RuleLine, host_rules
 from models_app.selectors.sight import seen_rows
@@ -22,6 +22,8 @@ from quartermaster_site.figures import counted
 
 Pattern = tuple[str, str]
 """What a rule matches: paths, and a quantisation or ""."""
+MOST_READ = 1000
+"""Changes of a history that are looked through."""
 
 
 def held_models(user: Any, host: Host, patterns: Iterable[Pattern]) -> int:
@@ -63,6 +65,28 @@ def seen_rule(user: Any, host: Host, pk: int) -> RuleLine:
     if found is None:
         raise NotFound("There is no such rule.")
     return found
+
+
+def seen_changes(user: Any, host: Host, changes: Iterable[Change]) -> list[Change]:
+    """Those about shared variants, and about rules that match nothing hidden, then or now."""
+    if isinstance(changes, QuerySet):
+        changes = changes[:MOST_READ]
+    sight = EntrySight(user, host)
+    if sight.whole:
+        return list(changes)
+    seen = set(seen_rows(user).filter(host=host).order_by().values_list("path", "quant"))
+    rows = set(Row.objects.filter(host=host).order_by().values_list("path", "quant"))
+    return [change for change in changes if _is_change_seen(change, seen, rows - seen, sight)]
+
+
+def _is_change_seen(change: Change, seen: set[Pattern], hidden: set[Pattern], sight: EntrySight) -> bool:
+    if sight.names_hidden(f"{change.match} {change.changes}"):
+        return False
+    texts = {change.match, *(str(text or "") for text in change.changes.get("match") or ())} - {""}
+    rules = [Override(match=text) for text in texts]
+    return not any(covers(rule, *row) for rule in rules for row in hidden) or any(
+        covers(rule, *row) for rule in rules for row in seen
+    )
 
 
 def _is_seen(line: RuleLine, seen: set[int], sight: EntrySight) -> bool:

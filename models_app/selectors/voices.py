@@ -16,8 +16,12 @@ from models_app.core.classes.tts import QWENTTS
 from models_app.core.classes.voices import fits
 from models_app.models import Audition, Router, Row, SpeechServer, Voice
 from models_app.selectors.editing import speech_engine
+from models_app.selectors.sight import seen_rows
+from quartermaster_site.access.grants import ROWS, grants_of
+from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import NotFound
 from quartermaster_site.jobs.models import Job
+from quartermaster_site.jobs.sight import job_sight
 
 PASSING_ROUTERS = ("llama-swap", "quartermaster")
 """Routers that pass any request on to one of their models. llama-server's runs no speech servers."""
@@ -76,6 +80,11 @@ class SpeechModel:
         return fits(voice.width, self.type, self.width)
 
 
+def seen_speech_models(host: Host, user: Any) -> list[SpeechModel]:
+    """Those of a host that a person sees."""
+    return speech_models(host, list(seen_rows(user).filter(host=host, model_class="tts").order_by("served_id")))
+
+
 def speech_models(host: Host, rows: Sequence[Row] | None = None) -> list[SpeechModel]:
     """All of a host, or some of its rows. Four queries at most."""
     if rows is None:
@@ -112,10 +121,20 @@ def _speech_model(
     )
 
 
-def get_speech_model(pk: int, host: Host | None = None) -> SpeechModel:
-    """One of them, of this host where one is named. Raises NotFound."""
-    rows = Row.objects.select_related("host").filter(pk=pk, model_class="tts")
-    row = (rows.filter(host=host) if host else rows).first()
+def get_speech_model(pk: int) -> SpeechModel:
+    """One of them, for those who act for nobody. Raises NotFound."""
+    return _found(Row.objects.filter(pk=pk, model_class="tts"))
+
+
+def speech_model_for(user: Any, host: Host, pk: int, level: Level = Level.VIEW) -> SpeechModel:
+    """One of a host for a person, who needs `level` on it. NotFound where it is hidden from them, else NotAllowed."""
+    found = _found(seen_rows(user).filter(pk=pk, host=host, model_class="tts"))
+    require(user, level, found.row)
+    return found
+
+
+def _found(rows: QuerySet[Row]) -> SpeechModel:
+    row = rows.select_related("host").first()
     found = speech_models(row.host, [row]) if row else []
     if not found:
         raise NotFound("There is no such speech model here.")
@@ -135,10 +154,11 @@ def get_voice(host: Host, pk: int) -> Voice:
     return found
 
 
-def jobs_at(host: Host, kinds: Collection[str]) -> list[Job]:
-    """The newest of these jobs at each server and about each voice, of the last day."""
+def jobs_at(host: Host, kinds: Collection[str], user: Any) -> list[Job]:
+    """The newest of these jobs at each server and about each voice that a person sees, of the last day."""
     since = timezone.now() - timedelta(days=1)
-    jobs = Job.objects.filter(host=host, kind__in=kinds, created_at__gt=since).defer("inputs", "log", "result")
+    jobs = job_sight(user).seen(Job.objects.filter(host=host, kind__in=kinds, created_at__gt=since))
+    jobs = jobs.defer("inputs", "log", "result")
     newest: dict[str, Job] = {}
     for job in jobs[:_MOST_JOBS]:
         newest.setdefault(job.object_id, job)
@@ -150,9 +170,10 @@ def auditions_of(row: Row) -> QuerySet[Audition]:
     return Audition.objects.filter(row=row).select_related("job", "by").defer("audio")
 
 
-def get_audition(host: Host, pk: int) -> Audition:
-    """One audition with its sound. Raises NotFound."""
-    found = Audition.objects.select_related("row").filter(row__host=host, pk=pk).first()
+def get_audition(host: Host, pk: int, user: Any) -> Audition:
+    """One audition of a model that a person sees, with its sound. Raises NotFound."""
+    seen = grants_of(user).seen(Audition.objects.all(), ROWS.behind("row"))
+    found = seen.select_related("row").filter(row__host=host, pk=pk).first()
     if found is None:
         raise NotFound("There is no such audition here.")
     return found

@@ -21,12 +21,13 @@ from models_app.services.editing import pinned, save_override
 from models_app.services.fragments import save_fragment
 from models_app.services.import_current import Stored
 from models_app.services.import_kinds import TAKERS
+from models_app.services.import_sight import ImportSight
 from models_app.services.importing import batch_of
 from models_app.services.planning import host_facts
 from models_app.services.sections import SECTION_SAVES
 from models_app.services.variants import add_variant, save_variant
 from quartermaster_site.access.audit import Actor, record
-from quartermaster_site.access.permissions import Level, level_of, require
+from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import EditConflict, QuartermasterError, Refused
 from quartermaster_site.jobs.control import ControlReporter
 from quartermaster_site.jobs.models import Job
@@ -56,14 +57,16 @@ def items_of_batch(batch: ImportBatch) -> list[Item]:
     return [item_from_json(data) for data in batch.report.get("items", [])]
 
 
-def chosen(batch: ImportBatch, choice: Choice, level: Level) -> list[Item]:
-    """The items to take over. Of an entry its new ones; what is set here already only where its own box is ticked."""
-    kept = []
+def chosen(batch: ImportBatch, choice: Choice, user: Any) -> list[Item]:
+    """The items to take over, of those that a person may. Of an entry its new ones; what is set here already only where
+    its own box is ticked.
+    """
+    kept, sight = [], ImportSight(user, batch)
     entries = batch.report.get("models", {})
     for number, item in enumerate(items_of_batch(batch)):
         if item.target.kind == Kind.NOWHERE or item.status in (Status.SAME, Status.LOST):
             continue
-        if item.section not in choice.sections or LEVELS[item.needs] > level:
+        if item.section not in choice.sections or LEVELS[item.needs] > sight.level_for(item):
             continue
         in_group = item.section == MODELS and item.group in entries
         if in_group and choice.ways.get(item.group) not in _ways(item):
@@ -84,7 +87,7 @@ def start_apply(*, batch: ImportBatch, choice: Choice, actor: Actor) -> Job:
         held = ImportBatch.objects.select_for_update().get(pk=batch.pk)
         if held.state != ImportBatch.State.READ:
             raise Refused("This import has been applied, or cannot be.")
-        if not chosen(held, choice, level_of(actor.user, batch.host)):
+        if not chosen(held, choice, actor.user):
             raise Refused("Nothing is ticked that would change something.")
         subject = ("import", str(held.pk), held.name)
         started = start_job(kind="import_apply", host=held.host, inputs=choice.as_json(), subject=subject, actor=actor)
@@ -120,7 +123,7 @@ def _set(batch: ImportBatch, **values: Any) -> None:
 
 def _applied(batch: ImportBatch, choice: Choice, actor: Actor, report: ControlReporter) -> list[dict[str, Any]]:
     items = items_of_batch(batch)
-    wanted = chosen(batch, choice, level_of(actor.user, batch.host))
+    wanted = chosen(batch, choice, actor.user)
     writer = _Writer(batch, actor)
     writer.check_unchanged(wanted)
     groups = _grouped(wanted)

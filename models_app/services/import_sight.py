@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +11,6 @@ from models_app.models import ImportBatch
 from models_app.selectors.entry_sight import EntrySight
 from models_app.selectors.rule_sight import held_models
 from quartermaster_site.access.permissions import Level, level_of
-from quartermaster_site.errors import NotAllowed
-from quartermaster_site.figures import counted
 
 
 class ImportSight:
@@ -42,6 +40,12 @@ class ImportSight:
             and not any(map(self.sight.names_hidden, told))
         )
 
+    def hides_text(self, text: Any) -> bool:
+        """Whether a text, or something that holds texts, names what is hidden."""
+        for name in () if self.sight.whole else self.entries:
+            self.sees_entry(name)
+        return self.sight.names_hidden(str(text))
+
     def level_for(self, item: Item) -> Level:
         """How far the person may go with an item."""
         return self.level_of(item.target) if self.sees(item) else Level.NONE
@@ -58,8 +62,24 @@ class ImportSight:
                 return min(self.level, Level.VIEW)
         return self.level
 
-    def require_editable(self, targets: Iterable[Target]) -> None:
-        """Raise NotAllowed where one of them is about something that the person may not edit."""
-        held = sum(self.level_of(target) < Level.EDIT for target in targets)
-        if held:
-            raise NotAllowed(f"This import set {counted(held, 'row')} that you may not edit.")
+    @cached_property
+    def targets(self) -> list[Target]:
+        """What was written."""
+        return [target_of(item) for item in self.batch.applied]
+
+    def seen_targets(self) -> list[Target]:
+        return [target for target in self.targets if self.level_of(target) >= Level.VIEW]
+
+    @property
+    def held(self) -> int:
+        """How many of the rows that were written the person may not edit."""
+        return sum(self.level_of(target) < Level.EDIT for target in self.targets)
+
+    @property
+    def may_undo(self) -> bool:
+        return not self.held
+
+
+def target_of(item: Mapping[str, Any]) -> Target:
+    """What a record of an applied batch is about."""
+    return Target(Kind(item["kind"]), item["subject"], item["variant"])

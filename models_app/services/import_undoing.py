@@ -11,17 +11,19 @@ from django.utils import timezone
 from gpus_app.models import Host
 from gpus_app.selectors import section
 from models_app.core.export.fragments import form_of
-from models_app.core.imports.report import Kind, Target
+from models_app.core.imports.report import Kind
 from models_app.models import Fragment, ImportBatch, Row, Variant
 from models_app.models import Override as StoredOverride
 from models_app.services.editing import EDITABLE, save_override
 from models_app.services.fragments import save_fragment
 from models_app.services.import_kinds import TAKERS
+from models_app.services.import_sight import ImportSight, target_of
 from models_app.services.sections import SECTION_SAVES
 from models_app.services.variants import EDITABLE_ON_VARIANT, delete_variant, save_variant
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
-from quartermaster_site.errors import Refused
+from quartermaster_site.errors import NotAllowed, Refused
+from quartermaster_site.figures import counted
 
 Record = Mapping[str, Any]
 MOST_NAMED = 5
@@ -40,6 +42,8 @@ def undo_import(*, batch: ImportBatch, actor: Actor) -> ImportBatch:
         held = ImportBatch.objects.select_for_update().select_related("host").get(pk=batch.pk)
         if held.state != ImportBatch.State.APPLIED:
             raise Refused("Only an import that was applied can be undone.")
+        if unable := ImportSight(actor.user, held).held:
+            raise NotAllowed(f"This import set {counted(unable, 'row')} that you may not edit.")
         if names := changed_since(held):
             more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
             raise Refused(
@@ -74,12 +78,8 @@ def _version(batch: ImportBatch, item: Record) -> int | None:
         case Kind.SETTING:
             found = section(Host.objects.get(pk=batch.host_id), item["subject"]).version
         case kind if kind in TAKERS:
-            found = TAKERS[kind].version(batch.host, _target(item))
+            found = TAKERS[kind].version(batch.host, target_of(item))
     return found
-
-
-def _target(item: Record) -> Target:
-    return Target(Kind(item["kind"]), item["subject"], item["variant"])
 
 
 def _variants(batch: ImportBatch, item: Record) -> Any:
@@ -133,7 +133,7 @@ def _undo_setting(batch: ImportBatch, item: Record, actor: Actor) -> None:
 
 
 def _undo_whole(batch: ImportBatch, item: Record, actor: Actor) -> None:
-    TAKERS[item["kind"]].undo(batch.host, _target(item), item["before"], actor)
+    TAKERS[item["kind"]].undo(batch.host, target_of(item), item["before"], actor)
 
 
 _UNDO: Mapping[str, Callable[[ImportBatch, Record, Actor], None]] = {

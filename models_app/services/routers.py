@@ -16,15 +16,17 @@ from django.utils import timezone
 
 from gpus_app.models import Host
 from gpus_app.signals import host_seen
-from models_app.models import Router, Row
+from models_app.models import Router
 from models_app.router.connection import checked_url, is_sendable_key
 from models_app.router.state import HOLDING, MAX_MODELS, MAX_NAME_CHARACTERS, STATES
 from models_app.routing import ALL
+from models_app.selectors.entry_sight import EntrySight
 from models_app.services.key_export import service_secret
 from models_app.signals import router_seen
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
-from quartermaster_site.errors import EditConflict, Refused
+from quartermaster_site.errors import EditConflict, NotAllowed, NotFound, Refused
+from quartermaster_site.figures import counted
 from quartermaster_site.jobs import connection, dispatch, untrusted
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.jobs.services import Started, start_job
@@ -167,15 +169,12 @@ def _model(value: Any, since: Mapping[tuple[str, str], str], now: str) -> dict[s
 
 def start_action(*, host: Host, action: str, model: str, actor: Actor) -> Started:
     """Have the router load or unload a model (`ALL`: unload every one)."""
-    served = Row.objects.filter(host=host, served_id=model.partition(":")[0]).first() if model != ALL else None
-    require(actor.user, Level.OPERATE, served or host)
     row = router_of(host)
+    _require_operate(row, host, model, actor)
     if not row.url:
         raise Refused("No router address is set for this host: an administrator sets it on the Router page.")
     if action not in KINDS or not model or (model == ALL and action == "load"):
         raise Refused("Choose a model to load or unload.")
-    if model != ALL and model not in {item["id"] for item in row.listed}:
-        raise Refused("The router does not list this model.")
     row.host = host
     inputs = {"action": action, "model": model, **inputs_of(row)}
     subject = ("router", sha256(model.encode()).hexdigest()[:40], "all models" if model == ALL else model[:200])
@@ -184,6 +183,23 @@ def start_action(*, host: Host, action: str, model: str, actor: Actor) -> Starte
         changes = {"model": ["", model[:300]]}
         record(actor, f"router.{action}", subject=host, host_slug=host.slug, changes=changes)
     return started
+
+
+def _require_operate(row: Router, host: Host, model: str, actor: Actor) -> None:
+    """Raises NotAllowed, and NotFound for an entry that is hidden from the person as for one that is not there."""
+    sight = EntrySight(actor.user, host)
+    if model == ALL:
+        require(actor.user, Level.OPERATE, host)
+        held = [item["id"] for item in row.listed if item["state"] in HOLDING]
+        if unable := sum(sight.level(name) < Level.OPERATE for name in held):
+            raise NotAllowed(f"This would end {counted(unable, 'model')} that you may not unload.")
+        return
+    level = sight.level(model)
+    if level < Level.VIEW or (row.url and model and model not in {item["id"] for item in row.listed}):
+        raise NotFound("The router does not list this model.")
+    if level < Level.OPERATE:
+        require(actor.user, Level.OPERATE, host)
+        raise NotAllowed("A policy keeps you from loading and unloading this model.")
 
 
 def note_action(*, job: Job, data: Mapping[str, Any]) -> None:

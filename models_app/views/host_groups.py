@@ -18,7 +18,9 @@ from models_app.fleet_sections import FLEET_SECTIONS
 from models_app.group_form import GroupLine, group_values, groups_text, posted_lines, stored_lines, with_blanks
 from models_app.pages.memory_page import Conflict, ConflictLine
 from models_app.pages.section_page import section_tabs
+from models_app.selectors.entry_sight import EntrySight
 from models_app.selectors.groups import group_members
+from models_app.selectors.sight import IN_PARTS, require_whole
 from models_app.services.sections import save_fleet_section
 from models_app.views.host_section import APPLIED, UNCHANGED
 from models_app.views.hosts import host_context
@@ -38,7 +40,8 @@ def host_groups(request: Request, slug: str) -> HttpResponse:
     stored = section(host, SECTION)
     if request.method != "POST":
         return _page(request, host, stored_lines(convert.core_settings(host).groups), stored.version)
-    require(request.user, FLEET_SECTIONS[SECTION].level)
+    require(request.user, FLEET_SECTIONS[SECTION].level, host)
+    require_whole(request.user, host)
     lines, version = posted_lines(request.POST), posted_version(request.POST)
     if any(line.error for line in lines):
         return _page(request, host, lines, version, status=422)
@@ -73,13 +76,14 @@ def _page(
 ) -> HttpResponse:
     sound = not any(line.error for line in lines)
     specs = [line.spec for line in lines] if sound else list(convert.core_settings(host).groups)
-    stored = section(host, SECTION)
+    stored, sight = section(host, SECTION), EntrySight(request.user, host)
     context = host_context(request, host) | {
         "tabs": section_tabs(host, SECTION),
+        "withheld": "" if sight.whole else IN_PARTS,
         "lines": list(enumerate(with_blanks(lines), 1)),
         "was": groups_text(stored_lines(convert.core_settings(host).groups)),
         "version": version,
-        "members": list(group_members(host, specs).items()),
+        "members": list(group_members(host, specs, sight).items()),
         "named": {spec.name for spec in specs},
         "tried": tried,
         "problem": problem,
@@ -87,6 +91,6 @@ def _page(
         "conflict": conflict,
         "stored": stored,
         "listens": host.publish_dialect == Dialect.QUARTERMASTER,
-        "may_change": may(request.user, FLEET_SECTIONS[SECTION].level),
+        "may_change": may(request.user, FLEET_SECTIONS[SECTION].level, host),
     }
     return page(request, "hosts/host_groups.html", context, status=status)

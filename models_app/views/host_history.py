@@ -12,12 +12,14 @@ from gpus_app.selectors import host_for
 from models_app.editor_form import posted_version
 from models_app.pages.history_page import history, subject_of
 from models_app.selectors.editing import MOST_CHANGES
+from models_app.selectors.rule_sight import seen_changes
 from models_app.selectors.rules import get_shared_change, shared_changes
 from models_app.services import fleet_variants as fleet
 from models_app.services import rules as rule_services
 from models_app.views.hosts import host_context
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, needs
+from quartermaster_site.errors import NotFound
 from quartermaster_site.http import Request, go_to, page
 
 
@@ -28,7 +30,7 @@ def host_history(request: Request, slug: str) -> HttpResponse:
     host = host_for(request.user, slug)
     number, variant = request.GET.get("rule", ""), request.GET.get("variant", "")[:40].replace("\x00", "")
     rule = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 0
-    changes = list(shared_changes(host, rule=rule, variant=variant)[:MOST_CHANGES])
+    changes = seen_changes(request.user, host, shared_changes(host, rule=rule, variant=variant))[:MOST_CHANGES]
     context = host_context(request, host) | {
         "entries": history(
             changes,
@@ -54,6 +56,8 @@ def shared_restore(request: Request, slug: str, change: int) -> HttpResponse:
     """Brings the state after one change back, as a change of its own."""
     host = host_for(request.user, slug, Level.EDIT)
     held = get_shared_change(host, change)
+    if not seen_changes(request.user, host, [held]):
+        raise NotFound("There is no such change.")
     version, actor = posted_version(request.POST), actor_of(request)
     if held.rule:
         rule_services.restore_rule(host=host, change=held, version=version, actor=actor)

@@ -18,12 +18,14 @@ from models_app.pages.import_outcome import outcome_view
 from models_app.pages.import_page import import_view
 from models_app.pages.shell import remember_host, shell_of
 from models_app.selectors.comparing import publishing_of
+from models_app.selectors.sight import IN_PARTS
 from models_app.services.import_applying import start_apply
 from models_app.services.import_fetching import start_fetch
+from models_app.services.import_sight import ImportSight
 from models_app.services.import_undoing import changed_since, undo_import
 from models_app.services.importing import start_import
 from quartermaster_site.access.audit import actor_of
-from quartermaster_site.access.permissions import Level, level_of, may, needs
+from quartermaster_site.access.permissions import Level, may, needs, require
 from quartermaster_site.errors import NotFound, Refused
 from quartermaster_site.http import STOP_POLLING, Request, go_to, page, wants_fragment
 from quartermaster_site.jobs.models import Job
@@ -33,10 +35,11 @@ WORKING = (ImportBatch.State.READING, ImportBatch.State.APPLYING)
 
 
 @require_safe
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def import_home(request: Request) -> HttpResponse:
     """The imports of the host looked at last."""
     host = shell_of(request).host
+    require(request.user, Level.EDIT, host)
     if host is None:
         return go_to(request, reverse("models:host-list"))
     return _list_page(request, host, SourceForm(initial={"path": request.GET.get("path", "")}))
@@ -85,7 +88,7 @@ def _list_page(request: Request, host: Host, form: SourceForm, status: int = 200
 def _frame(request: Request, host: Host) -> dict[str, Any]:
     return {
         "publishing": publishing_of(host),
-        "may_operate": may(request.user, Level.OPERATE),
+        "may_operate": may(request.user, Level.OPERATE, host),
         "may_edit": True,
         "may_manage": may(request.user, Level.MANAGE),
     }
@@ -106,15 +109,17 @@ def import_fetch(request: Request, slug: str, job: int) -> HttpResponse:
 
 
 @require_safe
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def import_show(request: Request, pk: int) -> HttpResponse:
-    return _show(request, _batch(pk))
+    return _show(request, _batch(request, pk))
 
 
-def _batch(pk: int) -> ImportBatch:
+def _batch(request: Request, pk: int) -> ImportBatch:
+    """An import of a host that the person may edit."""
     found = ImportBatch.objects.select_related("host", "job", "by").filter(pk=pk).first()
-    if found is None:
+    if found is None or not may(request.user, Level.VIEW, found.host):
         raise NotFound("There is no such import.")
+    require(request.user, Level.EDIT, found.host)
     return found
 
 
@@ -122,15 +127,16 @@ def _show(request: Request, batch: ImportBatch, *, problem: str = "", status: in
     remember_host(request, batch.host)
     working = batch.state in WORKING
     lost = working and batch.job is not None and batch.job.is_finished
-    is_read = batch.state == ImportBatch.State.READ
+    is_read, sight = batch.state == ImportBatch.State.READ, ImportSight(request.user, batch)
+    problem = problem or batch.problem
     context = {
         "batch": batch,
         "host": batch.host,
         "working": working and not lost,
         "lost": lost,
-        "view": import_view(batch, level_of(request.user), request.GET.get("show", "")) if is_read else None,
-        "outcome": outcome_view(batch) if batch.state in ("applied", "undone") else None,
-        "problem": problem or batch.problem,
+        "view": import_view(batch, sight, request.GET.get("show", "")) if is_read else None,
+        "outcome": outcome_view(batch, sight) if batch.state in ("applied", "undone") else None,
+        "problem": IN_PARTS if sight.hides_text(problem) else problem,
         "is_read": is_read,
         **_frame(request, batch.host),
     }
@@ -140,10 +146,10 @@ def _show(request: Request, batch: ImportBatch, *, problem: str = "", status: in
 
 
 @require_POST
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def import_apply(request: Request, pk: int) -> HttpResponse:
     """Take over what is ticked."""
-    batch = _batch(pk)
+    batch = _batch(request, pk)
     try:
         choice = choice_of(request.POST, batch.report.get("models", {}))
         start_apply(batch=batch, choice=choice, actor=actor_of(request))
@@ -153,10 +159,10 @@ def import_apply(request: Request, pk: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@needs(Level.EDIT)
+@needs(Level.VIEW)
 def import_undo(request: Request, pk: int) -> HttpResponse:
     """Asks first: GET is the question, POST the answer."""
-    batch = _batch(pk)
+    batch = _batch(request, pk)
     problem, status = "", 200
     if request.method == "POST":
         try:
@@ -166,11 +172,13 @@ def import_undo(request: Request, pk: int) -> HttpResponse:
         else:
             messages.success(request, f"{batch.name} is taken back; the models are planned again.")
             return go_to(request, reverse("models:import-show", args=[pk]))
+    sight = ImportSight(request.user, batch)
+    changed = changed_since(batch) if batch.state == ImportBatch.State.APPLIED else []
     context = {
         "batch": batch,
         "host": batch.host,
-        "count": len(batch.applied),
-        "changed": changed_since(batch) if batch.state == ImportBatch.State.APPLIED else [],
-        "problem": problem,
+        "count": len(sight.seen_targets()),
+        "changed": [name for name in changed if not sight.hides_text(name)] or (changed and [IN_PARTS]),
+        "problem": IN_PARTS if sight.hides_text(problem) else problem,
     }
     return page(request, "imports/import_undo.html", context, status=status)

@@ -14,6 +14,7 @@ from models_app.pages.router_page import router_view
 from models_app.pages.shell import remember_host, shell_of
 from models_app.router_form import RouterForm
 from models_app.routing import ALL
+from models_app.selectors.entry_sight import EntrySight
 from models_app.services import routers
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs, require
@@ -53,15 +54,18 @@ def _router_page(request: Request, host: Host, router: Router, form: RouterForm,
     may_manage = may(request.user, Level.MANAGE)
     names = [item["id"] for item in router.listed]
     plans = StoredPlan.objects.filter(row__host=host).values_list("profile_id", "est_vram_bytes") if names else []
-    last = Job.objects.filter(kind__in=routers.KINDS.values(), host=host).select_related("host", "started_by").first()
+    sight, jobs = EntrySight(request.user, host), job_sight(request.user)
+    orders = jobs.seen(Job.objects.filter(kind__in=routers.KINDS.values(), host=host))
+    last = orders.select_related("host", "started_by").first()
+    view = router_view(router, dict(plans), sight, shows_commands=may_manage)
     context = {
         "host": host,
         "router": router,
-        "view": router_view(router, dict(plans), shows_commands=may_manage),
+        "view": view,
         "form": form,
         "last": last,
-        "last_job": job_row(last, job_sight(request.user)) if last else None,
-        "may_operate": may(request.user, Level.OPERATE),
+        "last_job": job_row(last, jobs) if last else None,
+        "may_operate": may(request.user, Level.OPERATE, host) or any(line.may for line in view.lines + view.others),
         "may_manage": may_manage,
         "all": ALL,
     }
@@ -87,7 +91,7 @@ def _save(request: Request, host: Host, router: Router, form: RouterForm) -> int
 @needs(Level.VIEW)
 def router_action(request: Request, slug: str) -> HttpResponse:
     """Load or unload the model that the form names."""
-    host = host_for(request.user, slug, Level.OPERATE)
+    host = host_for(request.user, slug)
     model, action = request.POST.get("model", ""), request.POST.get("action", "")
     started = routers.start_action(host=host, action=action, model=model, actor=actor_of(request))
     if not started.created:

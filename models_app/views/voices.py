@@ -20,6 +20,8 @@ from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs, require
 from quartermaster_site.errors import NotFound, Refused
 from quartermaster_site.http import Request, go_to, page, part_of
+from quartermaster_site.jobs.models import Job
+from quartermaster_site.jobs.sight import job_sight
 
 AT_WORK = tuple(kind for kind in voice_jobs.ACTIONS if kind != voice_jobs.AUDITION)
 
@@ -38,16 +40,16 @@ def voice_list(request: Request, slug: str) -> HttpResponse:
     """Servers with what they list, and the voices kept for them."""
     host = next((host for host in shell_of(request).hosts if host.slug == slug), None) or host_for(request.user, slug)
     remember_host(request, host)
-    models, voices = selectors.speech_models(host), list(selectors.voices_of(host))
-    jobs = selectors.jobs_at(host, AT_WORK)
+    models, voices = selectors.seen_speech_models(host, request.user), list(selectors.voices_of(host))
+    jobs = selectors.jobs_at(host, AT_WORK, request.user)
     context = {
         "host": host,
         "servers": server_views(models, voices),
         "voices": voice_views(models, voices),
         "at_work": [job for job in jobs if not job.is_finished],
         "failed": [job for job in jobs if job.error and job.kind != voice_jobs.LIST],
-        "may_operate": may(request.user, Level.OPERATE),
-        "may_edit": may(request.user, Level.EDIT),
+        "may_operate": may(request.user, Level.OPERATE, host),
+        "may_edit": may(request.user, Level.EDIT, host),
         "may_manage": may(request.user, Level.MANAGE),
     }
     return page(request, "voices/voice_list.html", context, fragments=["voices-state"])
@@ -66,8 +68,9 @@ def voice_new(request: Request, slug: str) -> HttpResponse:
         except Refused as error:
             form.take_refusal(error)
         else:
-            waiting = sum(model.takes(voice) for model in selectors.speech_models(host))
-            messages.success(request, sent_text(len(jobs), waiting))
+            waiting = sum(model.takes(voice) for model in selectors.seen_speech_models(host, request.user))
+            sent = job_sight(request.user).seen(Job.objects.filter(pk__in=[started.job.pk for started in jobs])).count()
+            messages.success(request, sent_text(sent, waiting))
             return _home(request, host)
     context = {"host": host, "form": form}
     return page(request, "voices/voice_new.html", context, status=422 if request.method == "POST" else 200)
@@ -90,9 +93,10 @@ def voice_delete(request: Request, slug: str, pk: int) -> HttpResponse:
 @needs(Level.VIEW)
 def voice_send(request: Request, slug: str, pk: int) -> HttpResponse:
     """Register a kept voice with the server that the form names."""
-    host = host_for(request.user, slug, Level.OPERATE)
+    host = host_for(request.user, slug)
     voice = selectors.get_voice(host, pk)
-    model = selectors.get_speech_model(_number(request.POST.get("model", "")), host)
+    number = _number(request.POST.get("model", ""))
+    model = selectors.speech_model_for(request.user, host, number, Level.OPERATE)
     services.send_voice(voice=voice, model=model, actor=actor_of(request))
     return _home(request, host)
 
@@ -101,8 +105,9 @@ def voice_send(request: Request, slug: str, pk: int) -> HttpResponse:
 @needs(Level.VIEW)
 def server_ask(request: Request, slug: str, model: int) -> HttpResponse:
     """Have a server list its voices."""
-    host = host_for(request.user, slug, Level.OPERATE)
-    services.ask_voices(model=selectors.get_speech_model(model, host), actor=actor_of(request))
+    host = host_for(request.user, slug)
+    found = selectors.speech_model_for(request.user, host, model, Level.OPERATE)
+    services.ask_voices(model=found, actor=actor_of(request))
     return _home(request, host)
 
 
@@ -110,9 +115,9 @@ def server_ask(request: Request, slug: str, model: int) -> HttpResponse:
 @needs(Level.VIEW)
 def server_drop(request: Request, slug: str, model: int) -> HttpResponse:
     """Have a server drop a voice that is not kept here."""
-    host = host_for(request.user, slug, Level.EDIT)
-    name = request.POST.get("name", "")
-    services.drop_voice(model=selectors.get_speech_model(model, host), name=name, actor=actor_of(request))
+    host, name = host_for(request.user, slug), request.POST.get("name", "")
+    found = selectors.speech_model_for(request.user, host, model, Level.EDIT)
+    services.drop_voice(model=found, name=name, actor=actor_of(request))
     return _home(request, host)
 
 
@@ -121,7 +126,7 @@ def server_drop(request: Request, slug: str, model: int) -> HttpResponse:
 def server_address(request: Request, slug: str, model: int) -> HttpResponse:
     """Where the server of a model listens that the router does not run."""
     host = host_for(request.user, slug)
-    found = selectors.get_speech_model(model, host)
+    found = selectors.speech_model_for(request.user, host, model)
     form = AddressForm(request.POST if request.method == "POST" else None, url=found.server.url)
     if request.method == "POST" and form.is_valid():
         try:
@@ -141,7 +146,7 @@ def audition(request: Request, slug: str, model: int) -> HttpResponse:
     """What was tried with a model; a POST has it speak."""
     host = host_for(request.user, slug)
     remember_host(request, host)
-    found = selectors.get_speech_model(model, host)
+    found = selectors.speech_model_for(request.user, host, model)
     form = AuditionForm(
         request.POST if request.method == "POST" else None,
         model_type=found.type,
@@ -149,7 +154,7 @@ def audition(request: Request, slug: str, model: int) -> HttpResponse:
         chosen=request.GET.get("voice", ""),
     )
     if request.method == "POST":
-        require(request.user, Level.OPERATE)
+        require(request.user, Level.OPERATE, found.row)
         if form.is_valid():
             try:
                 started = services.start_audition(model=found, body=form.body(), actor=actor_of(request))
@@ -167,7 +172,7 @@ def audition(request: Request, slug: str, model: int) -> HttpResponse:
         "form": form,
         "tried": tried,
         "at_work": any(item.running for item in tried),
-        "may_operate": may(request.user, Level.OPERATE),
+        "may_operate": may(request.user, Level.OPERATE, found.row),
     }
     return page(request, "voices/audition.html", context, fragments=["auditions"], status=422 if form.errors else 200)
 
@@ -176,7 +181,7 @@ def audition(request: Request, slug: str, model: int) -> HttpResponse:
 @needs(Level.VIEW)
 def audition_audio(request: Request, slug: str, pk: int) -> HttpResponse:
     """The sound, whole or in the part that a player asks for."""
-    found = selectors.get_audition(host_for(request.user, slug), pk)
+    found = selectors.get_audition(host_for(request.user, slug), pk, request.user)
     if not found.audio:
         raise NotFound("There is no sound of this audition.")
     response = part_of(request, bytes(found.audio), "audio/wav")

@@ -9,10 +9,10 @@ from models_app.core.export.load import load
 from models_app.core.imports.meaning import differences, meaning_of
 from models_app.models import ApiKey, Fragment, Revision
 from models_app.pages.import_page import import_view
+from models_app.services.import_sight import ImportSight
 from models_app.services import start_write
 from models_app.services.api_keys import KeyValues, create_key, revoke_key
 from models_app.services.key_export import service_secret
-from quartermaster_site.access.permissions import Level
 from tests.models.import_cases import items, models
 
 SECRET, NAMED = "sk-hand-written", "${env.CLIENT_KEY}"
@@ -109,7 +109,8 @@ def test_where_both_differ_ours_stays_unless_theirs_was_chosen(scanned, host, br
     take_over(bring_in(config))
     config["models"]["boxed"]["cmd"] = "docker run two"
     for name, ticked in (("config.yaml", False), ("config.yaml as changed on the host", True)):
-        view = import_view(bring_in(config, name=name), Level.MANAGE)
+        batch = bring_in(config, name=name)
+        view = import_view(batch, ImportSight(batch.by, batch))
         [entry] = next(section for section in view.sections if section.slug == "models").entries
         assert (entry.conflicts, [line.ticked for line in entry.items]) == (1, [ticked])
 
