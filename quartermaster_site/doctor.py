@@ -17,6 +17,7 @@ from pathlib import Path
 from gpus_app.core.errors import QuartermasterError
 from gpus_app.core.probes.machine import read_machine
 from gpus_app.core.units import to_gib
+from models_app.core.spawn_guard.options import beside
 from quartermaster_site import env
 from quartermaster_site.version import product_version
 
@@ -178,6 +179,14 @@ def llama_server() -> Result:
     return Result("llama-server", "note", "not on the search path", remedy)
 
 
+def spawn_guard() -> Result:
+    """llama-swap's files name this script where the guard is on."""
+    path = beside(sys.executable)
+    if os.access(path, os.X_OK):
+        return Result("Spawn guard", "ok", path)
+    return Result("Spawn guard", "note", f"{path} is not there", "Start any command through ./quartermaster: it makes it.")
+
+
 def browser() -> Result:
     """Only the browser tests need one."""
     path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
@@ -197,6 +206,7 @@ CHECKS: tuple[Callable[[], Result], ...] = (
     devices,
     memory,
     llama_server,
+    spawn_guard,
     browser,
 )
 

@@ -73,7 +73,7 @@ def test_whatever_is_not_right_has_a_remedy(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("QM_DATA_DIR", str(tmp_path / "file" / "x"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    for check in (doctor.data_folder, doctor.llama_server, doctor.browser, doctor.devices):
+    for check in (doctor.data_folder, doctor.llama_server, doctor.spawn_guard, doctor.browser, doctor.devices):
         result = check()
         assert result.state == "ok" or result.remedy
 
