@@ -184,7 +184,8 @@ def spawn_guard() -> Result:
     path = beside(sys.executable)
     if os.access(path, os.X_OK):
         return Result("Spawn guard", "ok", path)
-    return Result("Spawn guard", "note", f"{path} is not there", "Start any command through ./quartermaster: it makes it.")
+    remedy = "Start any command through ./quartermaster, which makes it."
+    return Result("Spawn guard", "note", f"{path} is not there", remedy)
 
 
 def browser() -> Result:
