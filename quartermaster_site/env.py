@@ -192,10 +192,13 @@ def redis_ca() -> str:
 
 
 def with_ca(url: str, path: str) -> str:
-    """Both redis and kombu take the file from the address."""
-    if not path or not url.startswith("rediss://"):
+    """The address of a TLS broker with what redis and kombu take from it: to check its certificate, and against what."""
+    if not url.startswith("rediss://"):
         return url
-    return f"{url}{'&' if '?' in url else '?'}{urlencode({'ssl_cert_reqs': 'required', 'ssl_ca_certs': path})}"
+    checked = {} if "ssl_cert_reqs=" in url else {"ssl_cert_reqs": "required"}
+    if path:
+        checked["ssl_ca_certs"] = path
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(checked)}" if checked else url
 
 
 def agent_instance() -> str:

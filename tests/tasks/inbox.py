@@ -12,6 +12,7 @@ from kombu import Connection, Consumer, Exchange, Queue
 HANDLED = {
     "quartermaster_site.jobs.tasks.job_event": lambda arguments: _receive(arguments["event"]),
     "gpus_app.tasks.host_heartbeat": lambda arguments: _heartbeat(arguments),
+    "gpus_app.tasks.agent_message": lambda arguments: _agent_message(arguments),
 }
 
 
@@ -25,6 +26,12 @@ def _heartbeat(arguments: dict[str, Any]) -> None:
     from gpus_app.tasks import host_heartbeat
 
     host_heartbeat(**arguments)
+
+
+def _agent_message(arguments: dict[str, Any]) -> None:
+    from gpus_app.tasks import agent_message
+
+    agent_message(**arguments)
 
 
 def drain(app: Celery, until: Callable[[], bool], seconds: float, seen: list[Any] | None = None) -> None:
