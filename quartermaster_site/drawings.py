@@ -15,7 +15,7 @@ ROW_PIXELS = 50
 AXIS_PIXELS = 14
 LABEL_SHARE = 0.2
 """A part narrower than this share of the drawing has no room for its label."""
-_STEPS_GIB = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+_SMALLEST_STEP_GIB = 0.25
 _MOST_TICKS = 6
 
 
@@ -151,7 +151,9 @@ def _stretch(part: Part, start_bytes: int, scale: int) -> Stretch:
 
 def _ticks(scale: int) -> tuple[Tick, ...]:
     scale_gib = scale / GIB
-    step = next((step for step in _STEPS_GIB if scale_gib / step <= _MOST_TICKS), 1024.0)
+    step = _SMALLEST_STEP_GIB
+    while scale_gib / step > _MOST_TICKS:
+        step *= 2
     last = int(scale_gib / step + 1e-9)
     ticks = []
     for index in range(last + 1):

@@ -39,6 +39,12 @@ def test_over_budget_widens_the_scale_instead_of_leaving_the_drawing() -> None:
     assert bar.rows[0].stretches[0].width == "100%"
 
 
+def test_a_budget_that_nobody_has_gets_few_ticks_too() -> None:
+    bar = memory_bar([Track("GPU 0", "", (), 24 * GIB, 10**12 * GIB)], "label")
+    assert bar is not None
+    assert 4 <= len(bar.ticks) <= 7
+
+
 def test_nothing_to_draw() -> None:
     assert memory_bar([], "label") is None
     assert mini_bar(5, 0, 0) is None
