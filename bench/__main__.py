@@ -13,6 +13,7 @@ BENCHMARKS = {
     "truth": "compute buffers of every measured model, against llama.cpp's own projection",
     "config": "the file of 1,000 models with four profiles each: rendering from plans, and the pages that compare",
     "editor": "previews, a bulk edit and the weight of pages among 500 models on 4 hosts, against an empty view",
+    "live": "200 viewers polling the live page of a host, against one viewer: real web server, five seconds a poll",
     "page": "server time of pages and previews with the whole zoo, against an empty view",
 }
 

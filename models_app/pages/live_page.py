@@ -98,7 +98,7 @@ def live_view(host: Host, telemetry: Telemetry | None, now: datetime) -> LiveVie
         unknown=unknown,
         notes=tuple(sample.get("notes", ())),
         failed=bool(sample.get("failed")),
-        ram=f"{gib(_ram_used(ram))} of {gib(ram['total_bytes'])} GiB" if ram else UNKNOWN,
+        ram=f"{gib(_ram_used(ram))} / {gib(ram['total_bytes'])}" if ram else UNKNOWN,
         cpu=_figure(sample.get("cpu_percent"), " %"),
         disks=tuple(_disk(disk) for disk in sample.get("disks", ())),
         point=""

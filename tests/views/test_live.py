@@ -76,7 +76,7 @@ def test_the_figures_of_a_device(viewer, sample):
         "61 °C",
         "288 W",
         "python3 2.00",
-        "4.00 of 64.00 GiB",
+        "4.00 / 64.00",
         "nearly full",
         "does not answer",
     ):
