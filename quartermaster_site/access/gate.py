@@ -11,11 +11,12 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.encoding import escape_uri_path
 
 from quartermaster_site.access.allow_list import EMPTY, current
-from quartermaster_site.access.audit import Actor, record
+from quartermaster_site.access.audit import Actor, actor_of, record
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.access.networks import Standing, group_of, parse_address
 from quartermaster_site.access.permissions import Level, may
 from quartermaster_site.access.tally import Tally
+from quartermaster_site.figures import counted
 from quartermaster_site.http import client_address, client_of_request
 from quartermaster_site.log_lines import without_log_line
 
@@ -82,12 +83,18 @@ def refused(request: HttpRequest) -> HttpResponse:
     address = client_of_request(request)
     if number := REFUSED.count(group_of(address)):
         path = escape_uri_path(request.path)[:200]
-        log.warning("%s refused: not on the network list (%s requests, now %s)", address, number, path)
+        log.warning("%s refused: not on the network list (%s, now %s)", address, counted(number, "request"), path)
         changes = {"requests": [None, number]}
-        actor = Actor(name="anonymous", address=client_address(request), request_id=getattr(request, "request_id", ""))
         try:
-            record(actor, ACTION, changes=changes, result=AuditEntry.Result.REFUSED, reason=f"last: {path}")
+            record(_actor(request), ACTION, changes=changes, result=AuditEntry.Result.REFUSED, reason=f"last: {path}")
         except DatabaseError:
             log.warning("this could not be noted in the audit log")
     answer = HttpResponse("Forbidden\n", status=403, content_type="text/plain", headers={"Cache-Control": "no-store"})
     return without_log_line(answer)
+
+
+def _actor(request: HttpRequest) -> Actor:
+    """Before the session is read nobody has a name."""
+    if hasattr(request, "user"):
+        return actor_of(request)
+    return Actor(name="anonymous", address=client_address(request), request_id=getattr(request, "request_id", ""))

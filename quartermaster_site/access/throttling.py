@@ -12,11 +12,11 @@ from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 
 from quartermaster_site import error_pages
-from quartermaster_site.access.audit import Actor, record
+from quartermaster_site.access.audit import actor_of, record
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.access.networks import group_of
 from quartermaster_site.access.tally import Tally
-from quartermaster_site.http import client_address, client_of_request
+from quartermaster_site.http import client_of_request
 from quartermaster_site.log_lines import without_log_line
 
 APP = "allauth.account"
@@ -70,7 +70,7 @@ def too_many_attempts(request: HttpRequest) -> HttpResponse:
     number = THROTTLED.count(group_of(client_of_request(request))) if response.status_code == 429 else 0
     if number:
         record(
-            Actor(name="anonymous", address=client_address(request), request_id=getattr(request, "request_id", "")),
+            actor_of(request),
             "sign-in",
             label=name[:40],
             changes={"throttled": [None, number]},

@@ -171,6 +171,7 @@ class TestAdministratorsElsewhere:
         for path in ("/", "/models/", "/account/"):
             answer = client.get(path)
             assert (answer.status_code, answer.content) == (403, b"Forbidden\n")
+        assert AuditEntry.objects.get(action="network.refused").actor == "editor"
         assert client.post("/logout/").status_code == 302
         assert client.get("/login/").status_code == 200
 
