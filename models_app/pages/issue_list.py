@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from gpus_app.models import OsFamily
+from models_app.core.settings_files.table import safe_cell
 from models_app.models import Finding
 
 LEVELS = {"error": ("bad", "error", "bad"), "warning": ("warn", "warning", "warn"), "info": ("", "note", "info")}
@@ -123,7 +124,6 @@ def finding_row(finding: Finding, *, may_operate: bool = False) -> FindingRow:
 
 
 CSV_COLUMNS = ("severity", "kind", "what", "text", "path", "host", "how to fix", "since")
-_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_row(finding: Finding) -> list[str]:
@@ -131,7 +131,7 @@ def csv_row(finding: Finding) -> list[str]:
     row = finding_row(finding)
     since = finding.since.isoformat(timespec="seconds")
     cells = (row.word, finding.kind, row.title, finding.text, finding.path, finding.host.slug, row.remedy, since)
-    return [f"'{cell}" if cell.startswith(_FORMULA_SIGNS) else cell for cell in cells]
+    return [safe_cell(cell) for cell in cells]
 
 
 def _address(finding: Finding) -> str:

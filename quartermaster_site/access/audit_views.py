@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils.dateparse import parse_date, parse_datetime
 from django.views.decorators.http import require_safe
 
+from models_app.core.settings_files.table import safe_cell
 from quartermaster_site.access.audit import actor_of, record
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.access.permissions import Level, needs
@@ -26,7 +27,6 @@ PER_PAGE = 50
 MAX_TEXT = 200
 COLUMNS = ("at", "actor", "address", "action", "object", "host", "result", "reason", "changes", "request")
 _TIMES = ("since", "until")
-_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 
 @require_safe
@@ -135,7 +135,7 @@ def _csv_lines(entries: Iterator[AuditEntry]) -> Iterator[str]:
     for entry in entries:
         cells = _cells(entry)
         texts = [json.dumps(value, sort_keys=True) if isinstance(value, dict) else value for value in cells.values()]
-        yield table.writerow([f"'{text}" if text.startswith(_FORMULA_SIGNS) else text for text in texts])
+        yield table.writerow([safe_cell(text) for text in texts])
 
 
 def _json_lines(entries: Iterator[AuditEntry]) -> Iterator[str]:
