@@ -7,6 +7,8 @@ from functools import partial
 
 import pytest
 
+from gpus_app.core.budget import machine_budget
+from gpus_app.core.gpu_set import gpu_set
 from models_app.core.catalog import ArgToken, MemoryTerm, Placement, Plan
 from models_app.core.export.document import Document, Entry
 from models_app.core.export.guarding import guard_of
@@ -20,11 +22,16 @@ from models_app.core.imports.mapping import mapped
 from models_app.core.imports.meaning import meaning_of
 from models_app.core.imports.router_file import RouterFile, read_router_file
 from models_app.core.launch.tokens import WINDOWS, split_command
+from models_app.core.plans import plan_row
 from models_app.core.settings import Override, Settings
+from models_app.core.spawn_guard.decision import decide
+from models_app.core.spawn_guard.facts import UNCHANGED, Facts
 from models_app.core.spawn_guard.options import GuardOptions, read_guarded
 from models_app.core.units import GIB
 from models_app.core.verbs.environment import Environment
+from models_app.core.verbs.planning_run import row_of
 from tests.core.test_generate_settings import place, shelf  # noqa: F401 - fixtures
+from tests.core.test_spawn_guard import card
 
 PROGRAM = "/opt/q m/.venv/bin/quartermaster-spawn"
 OPTIONS = Options("/srv", guard_program=PROGRAM, header_cache="/data/headers.sqlite3")
@@ -67,7 +74,7 @@ def test_the_model_decides_where_it_says_something(on_host, of_model, expected):
 
 def test_the_options_are_those_of_the_plan():
     found = guard_of(plan(), Settings(spawn_guard=True, min_gpu_fraction=0.3, shared_memory="off"), Override())
-    assert found == GuardOptions(11.5, 0.3, 0.75, shared_memory="off")
+    assert found == GuardOptions(11.51, 0.3, 0.75, shared_memory="off")
 
 
 @pytest.mark.parametrize(
@@ -82,6 +89,20 @@ def test_the_options_are_those_of_the_plan():
 )
 def test_only_launches_that_it_can_change_get_one(facts, expected):
     assert (guard_of(plan(**facts), Settings(spawn_guard=True), Override()) is not None) == expected
+
+
+@pytest.mark.parametrize("target_gib", [5.0301, 6.117, 7.7777, 9.999, 12.0])
+@pytest.mark.parametrize("name", ["llama31-8b-q4_k_m", "qwen3-30b-a3b-q4_k_m", "gemma3-12b-q4_k_m"])
+@pytest.mark.parametrize("factor", [1.0, 0.5])
+def test_a_plan_that_fills_its_target_starts_as_planned(zoo_header, name, target_gib, factor):
+    """The options say exactly what planning counted with: nothing is trimmed at every start."""
+    settings = Settings(spawn_guard=True, vram_overhead_gb=0.4567, compute_buf_factor=factor)
+    header, cards = zoo_header(name), [card(24)]
+    budget = machine_budget(gpu_set(cards), cards, target_gib, 64)
+    found = plan_row(row_of(header.path, header), header, settings=settings, override=Override(), budget=budget)[0]
+    options = guard_of(found, settings, Override())
+    decision = decide(("llama-server", *found.argv[1:]), options, Facts(cards, {}, header))
+    assert decision.outcome == UNCHANGED, decision.text
 
 
 # --- how it is written -----------------------------------------------------------------------------------------

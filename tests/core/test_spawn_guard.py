@@ -354,7 +354,7 @@ def test_every_other_word_stays(zoo_header):
     "options",
     [
         GuardOptions(),
-        GuardOptions(7.25, 0, 0, "/a b/headers.sqlite3", 2, "on", True, False),
+        GuardOptions(7.25, 0, 0, "/a b/headers.sqlite3", 2, "on", True, False, 1.5),
     ],
 )
 def test_options_are_read_as_they_are_written(options):

@@ -18,6 +18,8 @@ MAX_VRAM = "--max-vram"
 KEPT_FREE = frozenset({"headroom", "measured"})
 """Memory terms of a plan that no launch may take."""
 ON = "on"
+_ROUNDING = 1e-6
+"""Figures are rounded in favour of the plan: one that fills its target must fit into the figure that is written."""
 
 
 class GuardPlace(Protocol):
@@ -35,9 +37,10 @@ def guard_of(plan: Plan, settings: Settings, override: Override) -> GuardOptions
     if not wanted or not _can_change(plan):
         return None
     return GuardOptions(
-        target_gb=math.floor(plan.target_bytes / GIB * 100) / 100,
+        target_gb=math.ceil(plan.target_bytes / GIB * 100 - _ROUNDING) / 100,
         min_gpu_fraction=max(0.0, settings.min_gpu_fraction),
         reserve_gb=_reserve_gb(plan, settings),
+        compute_factor=settings.compute_buf_factor if 0 < settings.compute_buf_factor < math.inf else 1.0,
         min_device_gb=settings.min_gpu_vram_gb,
         shared_memory=settings.shared_memory,
         pool_integrated=settings.pool_integrated_gpu,
@@ -55,7 +58,7 @@ def _reserve_gb(plan: Plan, settings: Settings) -> float:
     """What the plan keeps free on each device, so that the guard counts as planning did."""
     kept = [term.device_bytes for term in plan.terms if term.key in KEPT_FREE and term.device_bytes]
     most = max((sum(sizes) for sizes in zip(*kept, strict=True)), default=0) / GIB
-    return round(most, 3) if kept else max(0.0, settings.vram_overhead_gb)
+    return math.floor(most * 1000 + _ROUNDING) / 1000 if kept else max(0.0, settings.vram_overhead_gb)
 
 
 def guard_line(entry: Entry, place: GuardPlace, rules: str = POSIX) -> list[str]:

@@ -24,8 +24,10 @@ _NAME = re.compile(r"([A-Za-z]+)([0-9]{1,3})")
 
 @dataclass(frozen=True, slots=True)
 class LaunchDevices:
-    """Devices in launch order. `names` are those of `--device`, () without that list; `positions` where each device
-    stands among all that the program sees.
+    """Devices in launch order. `runtime` is the one that planning counts with.
+
+    `names` are those of `--device`, () without that list; `positions` say where each device stands among all that the
+    program sees.
     """
 
     devices: tuple[GpuDevice, ...]
@@ -70,13 +72,14 @@ def launch_devices(
     """The devices of a launch. Raises LeaveAlone where they cannot be told, or none was read."""
     if not readings:
         raise LeaveAlone("there is no reading of a GPU")
-    runtime = _named_runtime(names) or runtime_of(readings, program)
+    runtime = runtime_of(readings, program)
+    numbering = _named_runtime(names) or runtime
     seen = _visible(
-        [item for item in readings if VENDOR.get(runtime, item.vendor) == item.vendor], runtime, environment
+        [item for item in readings if VENDOR.get(numbering, item.vendor) == item.vendor], runtime, environment
     )
     policy = policy_of(options)
     if names:
-        positions = _numbered(names, seen, runtime)
+        positions = _numbered(names, seen, numbering)
         chosen = [fold(seen[position], policy) for position in positions]
     else:
         chosen = list(gpu_set(seen, policy).devices)
@@ -84,7 +87,7 @@ def launch_devices(
         positions = tuple(index_at[device.index] for device in chosen)
     if not chosen:
         raise LeaveAlone("there is no reading of a GPU that counts")
-    if len(chosen) > 1 and runtime == CUDA and environment.get(ORDER) != BUS_ORDER and _differ(chosen):
+    if len(chosen) > 1 and numbering == CUDA and environment.get(ORDER) != BUS_ORDER and _differ(chosen):
         raise LeaveAlone(f"the order of the devices is not known: {ORDER} is not {BUS_ORDER}")
     return LaunchDevices(tuple(chosen), runtime, tuple(names), positions)
 

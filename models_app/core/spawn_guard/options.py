@@ -32,6 +32,8 @@ class GuardOptions:
     shared_memory: str = "auto"
     pool_integrated: bool = False
     multi_gpu: bool = True
+    compute_factor: float = 1.0
+    """A person's own safety factor on compute buffers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--shared-memory": ("shared_memory", _shared),
     "--pool-integrated": ("pool_integrated", _switch),
     "--multi-gpu": ("multi_gpu", _switch),
+    "--compute-factor": ("compute_factor", _amount),
 }
 """Option -> (attribute, reader of its value), in the order in which they are written."""
 ALWAYS_WRITTEN = frozenset({"min_gpu_fraction", "reserve_gb"})

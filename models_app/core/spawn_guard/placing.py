@@ -140,6 +140,7 @@ class Placing:
             self._budget(devices, capped=capped),
             self.companions,
             headroom_bytes=from_gib(self.options.reserve_gb),
+            compute_factor=self.options.compute_factor,
         )
         return room_of(self.header, self.table, wishes)
 
