@@ -10,9 +10,10 @@ from ninja import Field, Router, Schema
 
 from gpus_app import agents, enrolment
 from gpus_app.models import Agent
+from quartermaster_site.access.networks import group_of
 from quartermaster_site.agent.identity import is_signed
 from quartermaster_site.errors import Busy, NotAllowed
-from quartermaster_site.http import client_address
+from quartermaster_site.http import client_address, client_of_request
 from quartermaster_site.rate import RateLimit
 from quartermaster_site.version import product_version
 
@@ -82,6 +83,6 @@ def check(request: HttpRequest, asked: CheckIn) -> dict[str, Any]:
 def _limited(limit: RateLimit, request: HttpRequest) -> str:
     """The address of a caller who may go on. Raises Busy."""
     address = client_address(request)
-    if wait := limit.wait_seconds(address):
+    if wait := limit.wait_seconds(group_of(client_of_request(request))):
         raise Busy("Too many requests from this address.", wait_seconds=max(1, round(wait)))
     return address

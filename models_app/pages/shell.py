@@ -36,7 +36,7 @@ WORKER_STATES = {
     "late": ("warn", "late", "wait"),
     "offline": ("bad", "offline", "off"),
     "paused": ("", "paused", "lock"),
-    "mismatch": ("bad", "version mismatch", "bad"),
+    "mismatch": ("bad", "other version", "bad"),
     "never": ("", "never seen", "idle"),
 }
 """Host state -> tone, word, icon."""
@@ -121,7 +121,9 @@ def worker_state(host: Host) -> WorkerState:
     """The worker of a host as shape, colour and words."""
     agent = getattr(host, "agent", None)
     waits = host.state == "never" and agent is not None and agent.awaits_machine
-    tone, word, shape = ("", "waiting for agent", "wait") if waits else WORKER_STATES[host.state]
+    if waits:
+        return WorkerState("", "waiting", "wait", "for its agent")
+    tone, word, shape = WORKER_STATES[host.state]
     seen = "" if host.last_seen_at is None else f"{age((timezone.now() - host.last_seen_at).total_seconds())} ago"
     return WorkerState(tone, word, shape, seen)
 

@@ -132,7 +132,7 @@ def installation(broker, tmp_path, monkeypatch, settings):
 def enrolled(installation, actor):
     """A host whose agent runs; the process, and the host again and again."""
     _, code = enrolment.create_host(slug="gpu-a", name="GPU A", actor=actor)
-    assert machine_of(the_host()).worker.word == "waiting for agent"
+    assert machine_of(the_host()).worker.note == "for its agent"
     process = installation.agent("--server", installation.url, "--code", code)
     installation.wait(lambda: the_host().state == "online" and the_host().probed_at)
     return process
