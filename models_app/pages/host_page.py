@@ -100,6 +100,11 @@ def device_bar(host: Host) -> MemoryBar | None:
     return memory_bar(tracks, f"Memory in use on {host.name}. {words}")
 
 
+def measured_at(host: Host) -> datetime | None:
+    """When its devices were read last, by a probe or a sample; without devices, when it was probed."""
+    return max((device.read_at for device in host.devices.all()), default=host.probed_at)
+
+
 def _budget_by_index(host: Host) -> dict[int, int]:
     devices = idle_devices(host).devices
     if not devices:

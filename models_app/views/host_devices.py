@@ -13,7 +13,7 @@ from gpus_app.selectors import device_settings_of, host_for
 from gpus_app.services import save_device_settings
 from models_app.device_form import DeviceForm, default_data
 from models_app.pages.devices_page import device_conflict, device_originals, device_setting_rows
-from models_app.pages.host_page import device_bar, device_rows
+from models_app.pages.host_page import device_bar, device_rows, measured_at
 from models_app.pages.memory_page import Conflict
 from models_app.views.host_settings import tried_section
 from models_app.views.hosts import host_context
@@ -55,6 +55,7 @@ def host_devices(request: Request, slug: str) -> HttpResponse:
         "emptied": bool(emptied) and request.method != "POST",
         "devices": device_rows(host),
         "bar": device_bar(host),
+        "measured": measured_at(host),
     }
     return page(request, "hosts/host_devices.html", context, status=status)
 

@@ -13,7 +13,15 @@ from gpus_app.models import Host
 from gpus_app.selectors import host_for, memory_settings
 from models_app import selectors, services
 from models_app.models import Root
-from models_app.pages.host_page import budget_text, device_bar, device_rows, held_back, host_lines, root_rows
+from models_app.pages.host_page import (
+    budget_text,
+    device_bar,
+    device_rows,
+    held_back,
+    host_lines,
+    measured_at,
+    root_rows,
+)
 from models_app.pages.machine_page import machine_notes
 from models_app.pages.shell import remember_host, shell_of
 from models_app.pages.watch_text import watch_text
@@ -60,6 +68,7 @@ def host_show(request: Request, slug: str) -> HttpResponse:
     context = host_context(request, host) | {
         "devices": device_rows(host),
         "bar": device_bar(host),
+        "measured": measured_at(host),
         "memory": memory_settings(host),
         "roots": root_rows(selectors.roots(host), counted=sees_all(request.user, host)),
         "watch": watch_text(host),

@@ -285,6 +285,15 @@ class TestSampler:
         sampling._sample_until_trouble()
         assert len(machine) == 4
 
+    def test_the_thread_samples_only_while_it_is_told_to(self, monkeypatch):
+        rounds, wanted = iter([False, False, False, True]), iter([False, True, False])
+        monkeypatch.setattr(sampling._over, "wait", lambda seconds: next(rounds))
+        monkeypatch.setattr(sampling.Sampler, "is_wanted", lambda self: next(wanted))
+        done = []
+        monkeypatch.setattr(sampling, "_sample_until_trouble", lambda: done.append(1))
+        sampling._keep_sampling()
+        assert done == [1]
+
 
 def test_an_enrolled_machine_may_send_them():
     assert sampling.TASK in ABOUT_A_HOST
