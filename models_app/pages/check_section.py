@@ -78,10 +78,12 @@ class CheckSection:
     """The plan is another one since the check, because of what that has shown."""
     job: JobLine | None
     may_operate: bool
+    may_look: bool
+    """May who looks at it have the host look for the program?"""
 
 
 def check_section(
-    checks: PlanChecks, *, url: str, plan_url: str, look_url: str, settings_url: str, may_operate: bool
+    checks: PlanChecks, *, url: str, plan_url: str, look_url: str, settings_url: str, may_operate: bool, may_look: bool
 ) -> CheckSection:
     """The section of one plan."""
     seen, job = checks.shown, checks.job
@@ -98,6 +100,7 @@ def check_section(
         replanned=seen is not None and "?" not in plan_url and _has_replanned(checks, seen),
         job=_job_line(job, seen) if job else None,
         may_operate=may_operate,
+        may_look=may_look,
     )
 
 

@@ -112,7 +112,6 @@ def model_item(
     texts = pill_texts(group.rows)
     tone, word, shape = LOOKS[state_of(shown, plan)]
     sized = plan if plan is not None and plan.verdict not in ("unplanned", "unknown") else None
-    bar = mini_bar(sized.est_vram_bytes, scale.capacity_bytes, scale.budget_bytes) if sized else None
     return ModelItem(
         slug=str(group.rows[0].pk),
         pk=shown.pk,
@@ -125,7 +124,7 @@ def model_item(
         family=shown.family_key if shown.family_key != shown.base_id else "",
         size=gib(shown.size_bytes),
         context=count(plan.ctx_tokens) if plan and plan.ctx_tokens else UNKNOWN,
-        bar=bar if scale.budget_bytes else None,
+        bar=_bar(sized, scale) if sized and scale.budget_bytes else None,
         vram=gib_or_dash(sized.est_vram_bytes) if sized else UNKNOWN,
         ram=gib_or_dash(sized.est_ram_bytes) if sized else UNKNOWN,
         placement=(plan.placement_text if plan else "") or UNKNOWN,
@@ -139,6 +138,10 @@ def model_item(
         heading=heading,
         heading_count=members,
     )
+
+
+def _bar(plan: StoredPlan, scale: HostScale) -> MiniBar | None:
+    return mini_bar(plan.est_vram_bytes, scale.capacity_bytes, scale.budget_bytes)
 
 
 def pill_texts(rows: Sequence[Row]) -> list[str]:

@@ -25,14 +25,15 @@ def check_of(request: Request, row: Row, preview: Preview, query: str = "") -> C
     checks = plan_checks(row, preview.base)
     if checks is None:
         return None
-    asked = f"?{query}" if query else ""
+    asked, user = f"?{query}" if query else "", request.user
     return check_section(
         checks,
         url=reverse("models:model-check", args=[row.pk]) + asked,
         plan_url=reverse("models:model-show", args=[row.pk]) + asked,
         look_url=reverse("models:checker-look", args=[row.pk]) + asked,
-        settings_url=reverse("models:host-checks", args=[row.host.slug]),
-        may_operate=may(request.user, Level.OPERATE, row),
+        settings_url=reverse("models:host-checks", args=[row.host.slug]) if may(user, Level.VIEW, row.host) else "",
+        may_operate=may(user, Level.OPERATE, row),
+        may_look=may(user, Level.OPERATE, row.host),
     )
 
 

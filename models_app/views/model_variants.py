@@ -275,6 +275,8 @@ def _list_page(
         "variants": variants,
         "pattern": editing.pinned.pattern,
         "may_edit": may(request.user, Level.EDIT, row),
+        "may_edit_host": may(request.user, Level.EDIT, row.host),
+        "editable": {item.pk for item in variants if may(request.user, Level.EDIT, profile_of(row, item.name))},
         "name": name,
         "problem": problem,
     }
