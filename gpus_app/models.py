@@ -125,6 +125,8 @@ class Device(models.Model):
     free_mark_bytes = models.PositiveBigIntegerField(default=0)
     """The most that was ever seen free: what the device has when nothing runs."""
     shared_free_mark_bytes = models.PositiveBigIntegerField(default=0)
+    ours_bytes = models.PositiveBigIntegerField(null=True, blank=True)
+    """What our own launches held of it when it was read; null where nobody can tell."""
     integrated = models.BooleanField(default=False)
     eligible = models.BooleanField(default=True)
     eligible_reason = models.CharField(max_length=300, blank=True)

@@ -129,7 +129,8 @@ def _teach_devices(host: Host, facts: Mapping[str, Any], now: datetime) -> None:
     rises = [_learn(device, reading, ours, now) for device, reading, ours in known]
     changed = [device for device, _, _ in known if device.read_at == now]
     Device.objects.bulk_update(
-        changed, ["free_bytes", "shared_free_bytes", "free_mark_bytes", "shared_free_mark_bytes", "read_at"]
+        changed,
+        ["free_bytes", "shared_free_bytes", "free_mark_bytes", "shared_free_mark_bytes", "ours_bytes", "read_at"],
     )
     if any(rises):
         _renew_plans(host)
@@ -156,9 +157,15 @@ def _learn(device: Device, reading: DeviceReading, ours_bytes: int | None, now: 
     idle = free if device.integrated else min(reading.total_bytes, free + (ours_bytes or 0))
     higher = (idle - device.free_mark_bytes, shared_free - device.shared_free_mark_bytes)
     rose = max(higher) >= _HIGHER_BYTES
-    moved = abs(free - device.free_bytes) + abs(shared_free - device.shared_free_bytes) >= _WORTH_STORING_BYTES
+    steps = (
+        free - device.free_bytes,
+        shared_free - device.shared_free_bytes,
+        (ours_bytes or 0) - (device.ours_bytes or 0),
+    )
+    moved = sum(map(abs, steps)) >= _WORTH_STORING_BYTES or (ours_bytes is None) != (device.ours_bytes is None)
     if rose or moved or now - device.read_at > _READ_AGAIN_AFTER:
-        device.free_bytes, device.shared_free_bytes, device.read_at = free, shared_free, now
+        device.free_bytes, device.shared_free_bytes, device.ours_bytes = free, shared_free, ours_bytes
+        device.read_at = now
     if rose:
         device.free_mark_bytes = max(idle, device.free_mark_bytes)
         device.shared_free_mark_bytes = max(shared_free, device.shared_free_mark_bytes)

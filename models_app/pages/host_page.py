@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+
+from django.utils import timezone
 
 from gpus_app.core.budget import Budget
 from gpus_app.core.units import GIB
@@ -15,9 +17,12 @@ from models_app.pages.device_list import MachineDevice
 from models_app.pages.plan_panel import Machine
 from models_app.pages.shell import WorkerState, worker_state
 from quartermaster_site.drawings import MemoryBar, Part, Track, memory_bar
-from quartermaster_site.figures import UNKNOWN, gib
+from quartermaster_site.figures import UNKNOWN, age, gib
 from quartermaster_site.jobs.connection import broker_problem
 
+SHOWN_AFTER = timedelta(seconds=60)
+STALE_AFTER = timedelta(minutes=5)
+"""Figures show their age, and are greyed, from so old on."""
 ROOT_LOOKS = {
     Root.State.NEW: ("", "not scanned yet", "idle"),
     Root.State.OK: ("ok", "ok", "ok"),
@@ -88,16 +93,40 @@ def device_rows(host: Host) -> list[DeviceRow]:
 
 
 def device_bar(host: Host) -> MemoryBar | None:
-    """What is in use on each device now, with the budget as a line."""
-    shares = _budget_by_index(host)
+    """What is in use on each device now, by us and by others where that is known, with the budget as a line."""
+    shares, now = _budget_by_index(host), timezone.now()
     tracks = []
     for device in host.devices.all():
         used = device.total_bytes - device.free_bytes
-        note = f"{gib(used)} used, {gib(device.free_bytes)} free"
-        parts = (Part("other", "in use now", "in use", used),)
+        note = f"{_use_in_words(device)}, {gib(device.free_bytes)} free{_old(device, now)}"
+        ours = min(device.ours_bytes or 0, used)
+        others = "in use now" if device.ours_bytes is None else "other use"
+        parts = (Part("used", "loaded models", "loaded", ours), Part("other", others, others, used - ours))
         tracks.append(Track(_device_name(device), note, parts, device.total_bytes, shares.get(device.index)))
     words = " ".join(f"{track.name}: {track.note}." for track in tracks)
     return memory_bar(tracks, f"Memory in use on {host.name}. {words}")
+
+
+def _use_in_words(device: Device) -> str:
+    used = device.total_bytes - device.free_bytes
+    if device.ours_bytes is None:
+        return f"{gib(used)} used"
+    ours = min(device.ours_bytes, used)
+    return f"{gib(ours)} loaded, {gib(used - ours)} other"
+
+
+def _old(device: Device, now: datetime) -> str:
+    """How old the figures of a device are, where that is worth a word (web.md 5.3)."""
+    passed = now - device.read_at
+    if passed <= SHOWN_AFTER:
+        return ""
+    return f", {age(passed.total_seconds())} ago{', stale' if passed > STALE_AFTER else ''}"
+
+
+def is_stale(host: Host) -> bool:
+    """Whether what is shown of its devices may be another by now."""
+    measured = measured_at(host)
+    return measured is not None and timezone.now() - measured > STALE_AFTER
 
 
 def measured_at(host: Host) -> datetime | None:

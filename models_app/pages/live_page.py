@@ -10,6 +10,7 @@ from typing import Any
 
 from gpus_app.models import Host, Telemetry
 from models_app.models import Router
+from models_app.pages.host_page import STALE_AFTER
 from models_app.pages.live_history import values_of
 from models_app.pages.router_page import STATES
 from models_app.router.state import HOLDING
@@ -18,7 +19,6 @@ from quartermaster_site.figures import UNKNOWN, age, ago, gib
 
 LATE_AFTER = timedelta(seconds=20)
 """Samples come every five seconds."""
-STALE_AFTER = timedelta(minutes=5)
 LEAST_FREE_SHARE = 0.05
 """Of a disk; below it somebody should look (web.md 5.9)."""
 

@@ -16,7 +16,7 @@ from gpus_app.models import Host
 from gpus_app.selectors import target_vram_gib
 from models_app.models import Finding
 from models_app.pages.budget_bar import BudgetBar, budget_bar
-from models_app.pages.host_page import device_bar, held_back
+from models_app.pages.host_page import device_bar, held_back, is_stale
 from models_app.pages.issue_list import finding_row
 from models_app.pages.shell import WorkerState, drift_state, worker_state
 from models_app.selectors import HostCard
@@ -82,6 +82,7 @@ class Card:
     subtitle: str
     worker: WorkerState
     bar: MemoryBar | None
+    stale: bool
     budget: BudgetBar
     hint: str
     hint_link: str
@@ -136,6 +137,7 @@ def host_card(card: HostCard, *, may_scan: bool) -> Card:
         subtitle=f"{gpus}, {budget}",
         worker=worker_state(host),
         bar=device_bar(host),
+        stale=is_stale(host),
         budget=budget_bar(host, card.largest),
         hint="" if card.devices else _no_gpu(bool(target)),
         hint_link="Change it" if target else "Set the budget by hand",

@@ -137,6 +137,9 @@ def test_what_our_launches_hold_will_be_free_again(sampled):
     sampled(1, seen(0, used=22, ours_bytes=21 * GIB), seen(1, used=22))
     first, second = Device.objects.all()
     assert (first.free_bytes, first.free_mark_bytes, second.free_mark_bytes) == (2 * GIB, 23 * GIB, 2 * GIB)
+    assert (first.ours_bytes, second.ours_bytes) == (21 * GIB, None)
+    sampled(2, seen(0, used=22), seen(1, used=22, ours_bytes=0))
+    assert [device.ours_bytes for device in Device.objects.all()] == [None, 0]
 
 
 def test_a_higher_mark_renews_plans(sampled, sent, django_capture_on_commit_callbacks):

@@ -224,3 +224,23 @@ def test_an_integrated_device_counts_what_it_borrows(viewer, sample):
     apu = {**CARD, "name": "780M", "total_bytes": 2 * GIB, "used_bytes": GIB, "integrated": True, "ours_bytes": None}
     sample(devices=[{**apu, "shared_total_bytes": 16 * GIB, "shared_used_bytes": 8 * GIB}])
     assert "9.00 / 18.00" in text_of(viewer.get(URL))
+
+
+def test_the_overview_tells_loaded_models_from_other_use(viewer, gpu_host):
+    device = gpu_host.devices.get()
+    assert "1.00 used, 23.00 free<" in text_of(viewer.get("/"))
+    device.free_bytes, device.ours_bytes = 4 * GIB, 17 * GIB
+    device.save()
+    text = text_of(viewer.get("/"))
+    assert "17.00 loaded, 3.00 other, 4.00 free<" in text
+    assert "loaded models 17.00 GiB" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words", "stale"), [(30, "free<", False), (90, "1 min ago<", False), (400, "6 min ago, stale<", True)]
+)
+def test_the_overview_says_how_old_its_figures_are(viewer, gpu_host, seconds, words, stale):
+    gpu_host.devices.update(read_at=timezone.now() - timedelta(seconds=seconds))
+    text = text_of(viewer.get("/hosts/local/card/", headers={"HX-Request": "true"}))
+    assert words in text
+    assert ("q-stale" in text) == stale
