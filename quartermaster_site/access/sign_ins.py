@@ -12,6 +12,8 @@ from django.http import HttpRequest
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.gate import SIGNED_IN_FROM
 from quartermaster_site.access.models import Account, AuditEntry
+from quartermaster_site.access.networks import Standing
+from quartermaster_site.access.permissions import Level, may
 from quartermaster_site.http import client_address
 
 
@@ -28,7 +30,9 @@ def _actor(request: HttpRequest | None, user: Any, name: str) -> Actor:
 def signed_in(sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
     if "REMOTE_ADDR" in request.META:
         request.session[SIGNED_IN_FROM] = client_address(request)
-    record(_actor(request, user, user.get_username()), "sign-in", subject=user)
+    elsewhere = getattr(request, "standing", None) is Standing.AS_VIEWER and may(user, Level.MANAGE)
+    reason = "with the rights of a viewer: no address of admins" if elsewhere else ""
+    record(_actor(request, user, user.get_username()), "sign-in", subject=user, reason=reason)
 
 
 @receiver(user_logged_out)

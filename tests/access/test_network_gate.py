@@ -126,6 +126,7 @@ class TestAdministratorsElsewhere:
         assert "/access/users/" not in page
         assert client.get("/access/users/").status_code == 403
         assert client.post("/hosts/local/scan/").status_code == 403
+        assert AuditEntry.objects.get(action="sign-in").reason.startswith("with the rights of a viewer")
         at_desk, _ = sign_in(DESK)
         assert at_desk.get("/access/users/").status_code == 200
         assert "is no address of admins" not in at_desk.get("/account/").content.decode()
