@@ -12,6 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from gpus_app import device_settings, memory_settings, selectors, watch_settings
+from gpus_app.core.router_files import SUFFIXES, is_router_file
 from gpus_app.eligibility import refresh_eligibility
 from gpus_app.models import Dialect, Host, HostSetting, OsFamily
 from gpus_app.signals import host_seen, target_set
@@ -166,6 +167,8 @@ def _check_target(target: Mapping[str, str], os_family: str) -> None:
         problems["path"] = "This is not a usable path."
     if path.endswith(("/", "\\")):
         problems["path"] = "This names a folder: add the name of the file."
+    elif path and not problems and not is_router_file(path):
+        problems["path"] = f"The name of a router's file ends in {', '.join(SUFFIXES)}."
     if target["publish_dialect"] not in Dialect.values:
         problems["dialect"] = f"One of {', '.join(Dialect.values)}."
     if problems:

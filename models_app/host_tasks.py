@@ -131,6 +131,7 @@ def test_launch(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
 def write_config(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
     """Write the router's file, and have the router read it where `inputs` says how to reach it."""
     report.progress("Writing", 0, 1)
+    target_file.require_place(inputs["path"], env.target_roots())
     target_file.require_files(inputs.get("must_exist", ()))
     router = inputs.get("router")
     before = routing.read_now(inputs["path"]) if router else None

@@ -7,6 +7,7 @@ import stat
 from typing import Any
 
 from gpus_app.core.errors import QuartermasterError
+from gpus_app.core.router_files import SUFFIXES, is_router_file
 from models_app.browsing import is_inside
 from models_app.core.discovery.hostile_names import unsafe_reason
 from quartermaster_site import env
@@ -14,8 +15,6 @@ from quartermaster_site.jobs.host_tasks import host_task
 from quartermaster_site.jobs.reporting import Reporter
 
 MAX_BYTES = 16 << 20
-SUFFIXES = (".yaml", ".yml", ".ini", ".conf")
-"""What router files are called. Other files of the host are nobody's business."""
 
 
 class NotRead(QuartermasterError):
@@ -35,7 +34,7 @@ def read_text(path: str, permitted: tuple[str, ...]) -> str:
     real = os.path.realpath(path)
     if not os.path.isabs(path) or not is_inside(real, permitted):
         raise NotRead(f"{path} is outside the folders that this host lets people see.")
-    if not real.lower().endswith(SUFFIXES):
+    if not is_router_file(real):
         raise NotRead(f"Only files called {', '.join(SUFFIXES)} are read.")
     try:
         with open(real, "rb", opener=_without_waiting) as stream:

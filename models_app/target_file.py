@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from gpus_app.core.errors import QuartermasterError
+from gpus_app.core.router_files import SUFFIXES, is_router_file
+from models_app.browsing import is_inside
+from models_app.core.discovery.hostile_names import unsafe_reason
 from models_app.core.errors import ExportError
 from models_app.core.export.stamp import read_stamp
 from models_app.core.export.target import replace_file, write_companion
@@ -50,6 +53,18 @@ class FilesGone(TargetRefused):
         "Put them back, or scan again: the next text leaves out models that are gone. Entries that are kept by hand are"
         " changed under By hand, programs under Backends."
     )
+
+
+def require_place(path: str, permitted: Iterable[str]) -> None:
+    """Raises TargetRefused for what is no router's file in the permitted folders, links resolved.
+
+    Whoever sets the target of a host could have any of its files read or replaced otherwise.
+    """
+    real = "" if unsafe_reason(path) else os.path.realpath(path)
+    if not real or not is_router_file(real):
+        raise TargetRefused(f"{path} is no name of a router's file: it must end in {', '.join(SUFFIXES)}.")
+    if not is_inside(real, permitted):
+        raise TargetRefused(f"{path} lies outside the folders in which this host has router files (QM_TARGET_ROOTS).")
 
 
 def require_files(paths: Iterable[str]) -> None:

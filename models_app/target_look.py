@@ -35,7 +35,12 @@ def look_at_file(slug: str, token: str, path: str, known: list[str]) -> None:
 
 def found_at(path: str, known: Collection[str]) -> dict[str, Any]:
     """Hash, size, time and header of a file, and its text where nobody has it yet; all empty where there is none."""
-    seen = target_file.look(path)
+    try:
+        target_file.require_place(path, env.target_roots())
+    except target_file.TargetRefused as refused:
+        seen = target_file.Seen(problem=str(refused))
+    else:
+        seen = target_file.look(path)
     return {
         "path": path,
         "sha256": seen.sha256,

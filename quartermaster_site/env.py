@@ -231,19 +231,24 @@ def host_slug() -> str:
 
 def browse_roots() -> tuple[str, ...]:
     """Folders that the folder browser of this host may list; everything when unset."""
-    found = tuple(part for part in text("QM_BROWSE_ROOTS").split(os.pathsep) if part)
-    for part in found:
-        if not os.path.isabs(part):
-            raise ConfigurationError(f"QM_BROWSE_ROOTS: {part!r} is not an absolute path.")
-    return found or (os.path.abspath(os.sep),)
+    return _folders("QM_BROWSE_ROOTS")
 
 
 def backend_roots() -> tuple[str, ...]:
     """Folders from which this host runs backends that people register; everything when unset."""
-    found = tuple(part for part in text("QM_BACKEND_ROOTS").split(os.pathsep) if part)
+    return _folders("QM_BACKEND_ROOTS")
+
+
+def target_roots() -> tuple[str, ...]:
+    """Folders in which this host looks at and writes the files of routers; everything when unset."""
+    return _folders("QM_TARGET_ROOTS")
+
+
+def _folders(name: str) -> tuple[str, ...]:
+    found = tuple(part for part in text(name).split(os.pathsep) if part)
     for part in found:
         if not os.path.isabs(part):
-            raise ConfigurationError(f"QM_BACKEND_ROOTS: {part!r} is not an absolute path.")
+            raise ConfigurationError(f"{name}: {part!r} is not an absolute path.")
     return found or (os.path.abspath(os.sep),)
 
 
@@ -282,6 +287,7 @@ READERS = (
     host_slug,
     browse_roots,
     backend_roots,
+    target_roots,
     log_level,
 )
 """Every reader, for `doctor`: a value that one of them refuses is named there."""
@@ -291,6 +297,7 @@ VARIABLES = frozenset(
         *("QM_DATA_DIR", "QM_SECRET_KEY", "QM_DEBUG", "QM_HTTPS", "QM_ALLOWED_HOSTS", "QM_TRUSTED_ORIGINS"),
         *("QM_REDIS_URL", "QM_DATABASE_URL", "QM_ROLE", "QM_HOST_SLUG", "QM_BROWSE_ROOTS", "QM_LOG_LEVEL"),
         "QM_BACKEND_ROOTS",
+        "QM_TARGET_ROOTS",
         "QM_SEALING_KEY",
         *("QM_AGENT_REDIS_URL", "QM_AGENT_INSTANCE", "QM_REDIS_CA"),
         "QM_TRUSTED_PROXIES",
