@@ -13,6 +13,7 @@ from models_app import backend_probing, target_file
 from models_app.browsing import list_folder
 from models_app.import_file import read_text
 from models_app.models import ImportBatch, Root, Voice
+from models_app.target_look import found_at
 from quartermaster_site.jobs.models import Job
 from tests.speech_files import wav
 
@@ -134,6 +135,29 @@ def test_a_target_is_a_whole_path_of_a_file(path):
     digest = target_file.hashlib.sha256(b"x").hexdigest()
     with pytest.raises(QuartermasterError):
         target_file.write_target(path, "x", sha256=digest, expected_sha256="", adopt=True)
+
+
+def test_other_files_of_a_host_are_neither_read_nor_written(tmp_path, permitted, monkeypatch):
+    """Whoever sets the target of a host gets neither its keys to see nor its start files to fill."""
+    monkeypatch.setenv("QM_TARGET_ROOTS", str(permitted))
+    (permitted / "key").write_text("zqsecret")
+    (permitted / "key.yaml").symlink_to("key")
+    outside = permitted.parent / "secret" / "zqsecret.yaml"
+    reached = (
+        permitted / "key",
+        permitted / "key.yaml",
+        outside,
+        permitted / "in" / "config.yaml",
+        permitted / "x\0.yaml",
+    )
+    for path in map(str, reached):
+        found = found_at(path, ())
+        assert found["problem"], path
+        assert not found["text"], path
+        with pytest.raises(QuartermasterError):
+            target_file.require_place(path, (str(permitted),))
+    (permitted / "config.yaml").write_text("models: {}")
+    assert found_at(str(permitted / "config.yaml"), ())["text"] == "models: {}"
 
 
 TYPED = (
