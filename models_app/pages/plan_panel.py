@@ -100,6 +100,7 @@ class PlanPanel:
     curve: CurveSection | None = None
     devices: tuple[str, ...] = ()
     """What each of several devices gets."""
+    guarded: bool = False
 
 
 def plan_panel(
@@ -110,9 +111,10 @@ def plan_panel(
     pinned: Collection[str] = (),
     curve: CurveSection | None = None,
     environment: Sequence[str] = (),
+    guarded: bool = False,
 ) -> PlanPanel:
     """The panel of one profile on one machine. `pinned` are the knobs a person set, for the notes of the command;
-    `environment` is what its entry sets.
+    `environment` is what its entry sets, `guarded` whether the router starts it through the spawn guard.
     """
     parts, totals = _table(plan)
     say = headline(plan, machine.ram_budget_bytes)
@@ -139,6 +141,7 @@ def plan_panel(
         replaced_count=sum(token.source == "replaced" for token in plan.tokens),
         profile_id=plan.profile_id,
         environment=tuple(environment) if plan.lines else (),
+        guarded=guarded,
         curve=curve if plan.placement else None,
         devices=device_lines(machine.devices, placement, block_count) if placement else (),
     )

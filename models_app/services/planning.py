@@ -9,12 +9,13 @@ from functools import cache, partial
 from django.db.models import prefetch_related_objects
 
 from gpus_app.core.budget import Budget
-from gpus_app.models import Host
+from gpus_app.models import Dialect, Host, OsFamily
 from gpus_app.selectors import host_budget
 from models_app import convert
 from models_app.core.catalog import Header, Plan, Row
 from models_app.core.classes.tts import QWENTTS, tts_engine
 from models_app.core.discovery.roots import path_key
+from models_app.core.export.guarding import guard_of
 from models_app.core.launch.executables import AUDIOCPP, resolve_executable
 from models_app.core.launch.tokens import rules_for
 from models_app.core.planning.context_curve import ContextCurve
@@ -75,6 +76,8 @@ class Preview:
     override: Override
     curve: Callable[[str], ContextCurve | None]
     """Memory against the window for the plan with this id, computed when asked; None where nothing can be judged."""
+    guarded: frozenset[str] = frozenset()
+    """Ids of the plans that the host's router starts through the spawn guard."""
 
     @property
     def base(self) -> Plan:
@@ -182,4 +185,12 @@ def preview_plan(*, row: StoredRow, override: Override | None = None, facts: Hos
     planner = HostPlanner(facts, lookup)
     plans = planner(found, header, own)
     budget = facts.budget_for(own, row.model_class)
-    return Preview(plans, header, budget, own, partial(planner.curve, found, header, own))
+    return Preview(
+        plans, header, budget, own, partial(planner.curve, found, header, own), _guarded(row.host, plans, facts, own)
+    )
+
+
+def _guarded(host: Host, plans: Sequence[Plan], facts: HostFacts, own: Override) -> frozenset[str]:
+    if host.publish_dialect != Dialect.LLAMA_SWAP or host.os_family == OsFamily.WINDOWS:
+        return frozenset()
+    return frozenset(plan.profile_id for plan in plans if guard_of(plan, facts.settings, own))

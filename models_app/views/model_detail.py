@@ -83,8 +83,14 @@ def _panel(row: Row, preview: Preview, sight: HostSight) -> PlanPanel:
     blocks = preview.header.block_count if preview.header else 0
     machine = machine_of(preview.budget, row.host.ram_total_bytes)
     curve = curve_section(preview.curve(preview.base.profile_id))
-    environment = plan_env(preview.base, preview.budget)
-    return plan_panel(sight.plan(preview.base), machine, block_count=blocks, curve=curve, environment=environment)
+    return plan_panel(
+        sight.plan(preview.base),
+        machine,
+        block_count=blocks,
+        curve=curve,
+        environment=plan_env(preview.base, preview.budget),
+        guarded=preview.base.profile_id in preview.guarded,
+    )
 
 
 @require_POST

@@ -200,9 +200,17 @@ def panel_of(editing: Editing, preview: Preview, form: EditorForm | None, profil
     base_id, variants = editing.row.served_id, preview.override.variants
     own = [variant for variant in variants if plan.profile_id == f"{base_id}-{slugify(variant.name)}"]
     pinned = {knob for layer in (preview.override, *own) for knob in knobs_set(layer)}
-    environment = plan_env(plan, preview.budget)
+    environment, guarded = plan_env(plan, preview.budget), plan.profile_id in preview.guarded
     plan = editing.detail.sight.plan(plan, "\n".join(form.typed.values()) if form else "")
-    return plan_panel(plan, machine, block_count=blocks, pinned=pinned, curve=curve, environment=environment)
+    return plan_panel(
+        plan,
+        machine,
+        block_count=blocks,
+        pinned=pinned,
+        curve=curve,
+        environment=environment,
+        guarded=guarded,
+    )
 
 
 def _stored_form(editing: Editing) -> EditorForm:

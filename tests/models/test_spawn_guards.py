@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from django.urls import reverse
 
 from gpus_app.models import Host, HostSetting, OsFamily
 from gpus_app.selectors import get_host
 from gpus_app.services import request_plan
 from models_app import host_tasks
 from models_app.core.imports.report import Status
-from models_app.models import Override, Revision, SpawnGuard
+from models_app.models import Override, Revision, Row, SpawnGuard
 from models_app.services.import_applying import items_of_batch
 from models_app.services.sections import save_fleet_section
 from models_app.services.spawn_guards import note_place
@@ -120,3 +121,14 @@ def test_what_a_host_says_is_not_believed_blindly(host):
     host.refresh_from_db()
     note_place(host=host, value={"program": "C:\\q\\quartermaster-spawn"})
     assert SpawnGuard.objects.get(host=host).program == ""
+
+
+@pytest.mark.parametrize(("dialect", "shown"), [("llama-swap", True), ("quartermaster", False)])
+def test_the_page_of_a_model_says_that_it_may_start_otherwise(guarded, actor, client, dialect, shown):
+    Host.objects.filter(pk=guarded.pk).update(publish_dialect=dialect)
+    client.force_login(actor.user)
+    row = Row.objects.first()
+    assert row.served_id
+    for address in ("models:model-show", "models:model-edit"):
+        text = client.get(reverse(address, args=[row.pk])).content.decode()
+        assert ("Started through the spawn guard" in text) == shown
