@@ -6,9 +6,12 @@ the control queue and not look into it.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from kombu.transport import redis
+
+log = logging.getLogger(__name__)
 
 
 class Channel(redis.Channel):
@@ -22,9 +25,33 @@ class Channel(redis.Channel):
         """How full a queue is when it is declared: nobody asks, and not everybody may look."""
         return 0
 
+    def _brpop_read(self, **options: Any) -> Any:
+        """What cannot be read costs itself alone: kombu would end the worker."""
+        try:
+            return super()._brpop_read(**options)
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            log.warning("dropped what is no message: %s: %s", type(error).__name__, error)
+            return None
+
 
 class Transport(redis.Transport):
     Channel = Channel
+
+    def _deliver(self, message: Any, queue: str) -> None:
+        if is_message(message):
+            super()._deliver(message, queue)
+        else:
+            log.warning("dropped what is no message from %s", queue)
+
+
+def is_message(value: Any) -> bool:
+    """Whether this has the shape that kombu takes for granted."""
+    try:
+        properties, delivery = value["properties"], value["properties"]["delivery_info"]
+        texts = (properties["delivery_tag"], delivery["exchange"], delivery["routing_key"], value["body"])
+        return all(isinstance(text, str) for text in texts) and isinstance(value["headers"], dict)
+    except (TypeError, KeyError):
+        return False
 
 
 def restore(channel: Any) -> int:

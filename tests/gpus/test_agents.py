@@ -304,7 +304,9 @@ class TestTwoOfThem:
         me = enrol("gpu-a")
         beat(says, me)
         job = start_job(kind="scan", host=Host.objects.get(slug="gpu-a"), actor=actor).job
-        Job.objects.filter(pk=job.pk).update(state=State.RUNNING, started_at=timezone.now(), heartbeat_at=timezone.now())
+        Job.objects.filter(pk=job.pk).update(
+            state=State.RUNNING, started_at=timezone.now(), heartbeat_at=timezone.now()
+        )
         Agent.objects.update(instance_seen_at=timezone.now() - timedelta(seconds=25))
         beat(says, me, instance="two")
         job.refresh_from_db()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+
 import pytest
 from kombu import Connection, Consumer, Exchange, Producer, Queue
 from redis import Redis
@@ -140,3 +144,32 @@ def test_what_a_killed_worker_held_comes_back(broker, account):
             assert restore(again.default_channel) == 2
         assert client.llen("host.gpu-a") == 2
         assert client.exists("unacked.host.gpu-a") == 0
+    consumer.channel.qos._delivered.clear()  # a killed process puts nothing back at its end
+
+
+def test_what_is_no_message_costs_itself_alone(account, caplog):
+    """A machine may add to the control queue whatever it likes; its worker goes on."""
+    client, url = account
+    delivery = {"exchange": "", "routing_key": "control"}
+    shape = {"body": "", "headers": {}, "properties": {"delivery_tag": "t", "delivery_info": delivery}}
+    junk = [
+        *("", "junk", "[", "[" * 100_000, "5", "null", "[]", "{}", '"text"', "\ud800"),
+        *(json.dumps(value) for value in ({**shape, "body": 5}, {**shape, "headers": []}, {**shape, "properties": {}})),
+        json.dumps({**shape, "properties": {**shape["properties"], "delivery_tag": [1]}}),
+    ]
+    for text in junk:
+        client.lpush("control", text.encode("utf-8", "surrogatepass"))
+    got = []
+    with connection(url) as agent:
+        Producer(agent).publish({"n": 1}, routing_key="control")
+    with (
+        Connection(os.environ["QM_REDIS_URL"], transport_options=redis_broker.options("control")) as server,
+        Consumer(server, queues=[queue("control")], callbacks=[lambda body, message: got.append(body)]),
+    ):
+        for _ in range(200):
+            if got:
+                break
+            with contextlib.suppress(TimeoutError):
+                server.drain_events(timeout=0.2)
+    assert got == [{"n": 1}]
+    assert caplog.text.count("dropped what is no message") == len(junk)
