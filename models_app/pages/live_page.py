@@ -22,6 +22,8 @@ LATE_AFTER = timedelta(seconds=20)
 LEAST_FREE_SHARE = 0.05
 """Of a disk; below it somebody should look (web.md 5.9)."""
 
+FULL = "nearly full"
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -117,6 +119,17 @@ def loaded_lines(router: Router | None) -> list[LoadedLine]:
     ]
 
 
+def disk_notes(host: Host) -> list[str]:
+    """Warnings about its disks, as sentences, from its last sample."""
+    telemetry: Telemetry | None = getattr(host, "telemetry", None)
+    lines = [_disk(disk) for disk in telemetry.sample.get("disks", ())] if telemetry else []
+    return [
+        f"The disk below {line.path} is nearly full: {line.free} of {line.total} GiB are free."
+        for line in lines
+        if line.word == FULL
+    ]
+
+
 def _verdict(host: Host, received: datetime | None, now: datetime) -> Verdict:
     last = f"The last sample came {ago(received, now)}." if received else "It never sent a sample."
     if host.last_seen_at is None:
@@ -166,9 +179,7 @@ def _disk(disk: Mapping[str, Any]) -> DiskLine:
     if disk["problem"] or not total:
         return DiskLine(disk["path"], UNKNOWN, UNKNOWN, "warn", disk["problem"] or "no size told")
     full = free < LEAST_FREE_SHARE * total
-    return DiskLine(
-        disk["path"], gib(free, 1), gib(total, 1), "warn" if full else "ok", "nearly full" if full else "ok"
-    )
+    return DiskLine(disk["path"], gib(free, 1), gib(total, 1), "warn" if full else "ok", FULL if full else "ok")
 
 
 def _ram_used(ram: Mapping[str, Any]) -> int:

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from gpus_app.agents import MOST_SKEW_SECONDS, second_agent, version_problem
 from gpus_app.models import Agent, Host
+from models_app.pages.live_page import disk_notes
 from models_app.pages.shell import WorkerState, worker_state
 from quartermaster_site.figures import ago, duration
 
@@ -62,4 +63,4 @@ def machine_notes(host: Host) -> tuple[str, ...]:
             f"Its clock is {duration(abs(host.clock_skew_seconds))} {side} of the server's: set both by NTP. "
             "Nothing here is judged by the machine's clock."
         )
-    return tuple(notes)
+    return (*notes, *disk_notes(host))

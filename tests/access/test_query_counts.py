@@ -18,6 +18,7 @@ LISTS = [
     "/hosts/",
     "/hosts/local/",
     "/hosts/local/fits/",
+    "/hosts/local/live/",
     "/hosts/local/rules/",
     "/hosts/local/history/",
     "/hosts/local/backends/",

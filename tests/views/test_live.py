@@ -244,3 +244,21 @@ def test_the_overview_says_how_old_its_figures_are(viewer, gpu_host, seconds, wo
     text = text_of(viewer.get("/hosts/local/card/", headers={"HX-Request": "true"}))
     assert words in text
     assert ("q-stale" in text) == stale
+
+
+def test_a_full_disk_is_a_warning_of_the_host(viewer, sample):
+    sample()
+    text = text_of(viewer.get("/hosts/local/"))
+    assert "The disk below /models is nearly full: 40.0 of 1,000.0 GiB are free." in text
+    assert "/mnt/share is nearly full" not in text
+
+
+def test_names_of_a_machine_are_text(viewer, sample):
+    """Names of devices, processes and folders come from elsewhere; the data of the drawings is no markup either."""
+    evil = '</script><img src=x onerror="alert(1)">'
+    sample(
+        devices=[{**CARD, "name": evil, "others": [[evil, GIB]]}], disks=[{"path": evil}], notes=[evil], failed=["x"]
+    )
+    text = viewer.get(URL).content.decode()
+    assert evil not in text
+    assert "<img" not in text
