@@ -32,6 +32,7 @@ from models_app.pages.by_hand_page import (
     raw_lines,
 )
 from models_app.pages.editor_page import Facts, control_groups
+from models_app.selectors.sight import IN_PARTS, require_whole, sees_all
 from models_app.services import by_hand
 from models_app.services.fragments import raw_keys, save_raw_keys
 from models_app.views.hosts import host_context
@@ -125,11 +126,12 @@ KINDS: Mapping[str, Kind] = {
 def hand_list(request: Request, slug: str) -> HttpResponse:
     """Everything of a host; a POST stores its LoRA folders."""
     host = host_for(request.user, slug)
+    whole = sees_all(request.user, host)
     stored = by_hand.lora_values(host)
     version = section(host, by_hand.LORA_SECTION).version
     form, status = _form(LORA_FIELDS, stored, version, request.POST if request.method == "POST" else None), 200
     if request.method == "POST":
-        require(request.user, Level.EDIT)
+        require(request.user, Level.EDIT, host)
         form, status = _stored(
             form,
             lambda: by_hand.save_loras(host=host, values=form.values, version=form.version, actor=actor_of(request)),
@@ -139,7 +141,8 @@ def hand_list(request: Request, slug: str) -> HttpResponse:
             messages.success(request, "The LoRA folders are saved.")
             return go_to(request, reverse("models:hand-list", args=[slug]))
     context = host_context(request, host) | {
-        "parts": _parts(request, host),
+        "parts": _parts(request, host) if whole else [],
+        "withheld": "" if whole else IN_PARTS,
         "form": form,
         "controls": hand_controls(form, Facts(settings=Settings(), source="set here", unset=""), LORA_FIELDS),
     }
@@ -183,7 +186,7 @@ def _parts(request: Request, host: Host) -> list[HandPart]:
         "raw": raw_lines(raw_keys(host)),
     }
     return [
-        HandPart(kind, title, about, lines[kind], empty, may(request.user, KINDS[kind].level), needed)
+        HandPart(kind, title, about, lines[kind], empty, may(request.user, KINDS[kind].level, host), needed)
         for kind, (title, about, empty, needed) in _ABOUT.items()
     ]
 
@@ -193,7 +196,8 @@ def _parts(request: Request, host: Host) -> list[HandPart]:
 def hand_edit(request: Request, slug: str, kind: str) -> HttpResponse:
     """The form of one declaration, which `of` names; a new one without. POST saves."""
     row, host, name = _kind(kind), host_for(request.user, slug), request.GET.get("of", "")
-    require(request.user, row.level)
+    require(request.user, row.level, host)
+    require_whole(request.user, host)
     stored, version = row.load(host, name)
     form, status = _form(row.fields, stored, version, request.POST if request.method == "POST" else None), 200
     if request.method == "POST" and not (request.POST.get("reset") or request.POST.get("reset-group")):
@@ -222,7 +226,8 @@ def hand_edit(request: Request, slug: str, kind: str) -> HttpResponse:
 def hand_remove(request: Request, slug: str, kind: str) -> HttpResponse:
     """Asks first: GET is the question, POST the answer."""
     row, host, name = _kind(kind), host_for(request.user, slug), request.GET.get("of", "")
-    require(request.user, row.level)
+    require(request.user, row.level, host)
+    require_whole(request.user, host)
     _, version = row.load(host, name)
     home = reverse("models:hand-list", args=[slug])
     if request.method == "POST":

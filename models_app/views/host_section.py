@@ -21,7 +21,6 @@ from models_app.pages.editor_page import Facts
 from models_app.pages.impact_page import ImpactText, impact_text
 from models_app.pages.section_page import router_note, section_controls, section_tabs
 from models_app.section_form import default_values, flat_values, nested_values, section_fields
-from models_app.selectors.sight import IN_PARTS, require_whole, sees_all
 from models_app.services.impact import settings_impact
 from models_app.services.sections import save_fleet_section
 from models_app.views.hosts import host_context
@@ -30,8 +29,6 @@ from quartermaster_site.access.permissions import Level, may, needs, require
 from quartermaster_site.errors import EditConflict, Refused
 from quartermaster_site.http import Request, go_to, page
 
-NAMING = ("names", "enhancers", "declared")
-"""Sections whose values name models: shown whole, or not at all."""
 APPLIED = "Applied. The models of this host are planned again."
 UNCHANGED = "This is what is stored already, so nothing was applied."
 
@@ -45,8 +42,6 @@ def host_section(request: Request, slug: str, name: str) -> HttpResponse:
     if request.method != "POST":
         return _page(request, host, stored, _form(name, stored))
     require(request.user, FLEET_SECTIONS[name].level, host)
-    if name in NAMING:
-        require_whole(request.user, host)
     form = _form(name, stored, request.POST)
     if form.errors:
         return _page(request, host, stored, form, status=422)
@@ -110,7 +105,6 @@ def _page(
         "conflict": conflict,
         "impact": impact,
         "stored": stored,
-        "withheld": IN_PARTS if name in NAMING and not sees_all(request.user, host) else "",
         "note": router_note(host, name),
         "may_change": may(request.user, FLEET_SECTIONS[name].level, host),
         "for_admins": FLEET_SECTIONS[name].level >= Level.MANAGE,
