@@ -12,8 +12,10 @@ from django.urls import reverse
 from models_app.core.export import presets
 from models_app.core.export.revisions.compare import FieldChange, Kind, ModelChange
 from models_app.core.export.revisions.effects import Effect
+from models_app.core.export.revisions.outline import GUARD
 from models_app.core.fields import MODEL_FIELDS
 from models_app.core.launch.llama_flags import LLAMA
+from models_app.core.spawn_guard.options import PROGRAM
 from models_app.pages.causes_text import ModelCauses, host_causes
 from models_app.selectors.comparing import Comparison
 from models_app.selectors.entry_sight import Seen
@@ -31,7 +33,13 @@ KINDS: Mapping[Kind, tuple[str, str, str]] = {
     "removed": ("removed", "bad", "x"),
 }
 """Kind -> word, tone, icon."""
-LABELS = {"ctx-size": "Context", "n-gpu-layers": "Layers on GPU", "model": "Model file", "port": "Port"}
+LABELS = {
+    "ctx-size": "Context",
+    "n-gpu-layers": "Layers on GPU",
+    "model": "Model file",
+    "port": "Port",
+    GUARD: "Spawn guard",
+}
 _KNOBS = {field.key: field.label for field in MODEL_FIELDS}
 _WINDOW_KEY = "capabilities.context"
 FEWEST_ALIKE = 5
@@ -216,7 +224,9 @@ def _facts(model: ModelChange) -> str:
 
 def _field_line(field: FieldChange, dialect: str) -> FieldLine:
     name = _label(field) if field.kind == "estimate" else field.name
-    if field.kind == "flag" and dialect != presets.SLUG and name and not name.startswith("-"):
+    if name == GUARD:
+        name = PROGRAM
+    elif field.kind == "flag" and dialect != presets.SLUG and name and not name.startswith("-"):
         name = f"--{name}"
     before, after = (_value(field, value) for value in (field.before, field.after))
     return FieldLine(_label(field), name, before, after, field.is_list)

@@ -9,13 +9,16 @@ from gpus_app.models import Host, HostSetting, OsFamily
 from gpus_app.selectors import get_host
 from gpus_app.services import request_plan
 from models_app import host_tasks
+from models_app.core.export.revisions.compare import compare
 from models_app.core.imports.report import Status
 from models_app.models import Override, Revision, Row, SpawnGuard
+from models_app.pages.difference import _field_line
 from models_app.services.import_applying import items_of_batch
 from models_app.services.sections import save_fleet_section
 from models_app.services.spawn_guards import note_place
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.jobs import untrusted
+from tests.core.test_spawn_export import outline
 from tests.models.import_cases import models, written
 
 PLACE = {"program": "/opt/q/bin/quartermaster-spawn", "header_cache": "/data/worker/headers.sqlite3"}
@@ -132,3 +135,10 @@ def test_the_page_of_a_model_says_that_it_may_start_otherwise(guarded, actor, cl
     for address in ("models:model-show", "models:model-edit"):
         text = client.get(reverse(address, args=[row.pk])).content.decode()
         assert ("Started through the spawn guard" in text) == shown
+
+
+def test_a_comparison_calls_it_by_its_name():
+    (model,) = compare(outline(None), outline()).models
+    (line,) = [_field_line(field, "llama-swap") for field in model.fields]
+    assert (line.label, line.name, line.before) == ("Spawn guard", "quartermaster-spawn", None)
+    assert "--target-gb 11.5 --min-gpu-fraction 0.5" in line.after
