@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import os
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ import pytest
 
 from models_app.core.catalog import Header
 from models_app.core.readers import read_header
+from tests.made_once import made_once
 from tests.zoo import zoo
 
 
@@ -71,16 +71,12 @@ def host(db: None) -> Any:
 @pytest.fixture(scope="session")
 def zoo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All models of tests/zoo as sparse files, written once for all workers of a run. Read only."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    folder = shared / "zoo"
-    with open(shared / "zoo.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (shared / "zoo.complete").exists():
-            for name in zoo.MODELS:
-                zoo.write_model(name, str(folder))
-            (shared / "zoo.complete").touch()
-    return folder
+
+    def write(folder: Path) -> None:
+        for name in zoo.MODELS:
+            zoo.write_model(name, str(folder))
+
+    return made_once(tmp_path_factory, "zoo", write)
 
 
 @pytest.fixture(scope="session")

@@ -102,12 +102,12 @@ def answers(port):
 
 
 @pytest.mark.worker
-def test_from_a_folder_to_a_router_with_one_command(tmp_path, programs):
+def test_from_a_folder_to_a_router_with_one_command(data_dir, tmp_path, programs):
     models = tmp_path / "models"
     models.mkdir()
     zoo.write_model("qwen3-0.6b-q8_0", str(models))
     seen = []
-    serve_and_stop(tmp_path / "data", models, programs, lambda url: seen.extend(get(f"{url}/models")["data"]))
+    serve_and_stop(data_dir, models, programs, lambda url: seen.extend(get(f"{url}/models")["data"]))
     assert [item["id"] for item in seen] == ["qwen3-0.6b-q8_0"]
 
 
@@ -129,12 +129,12 @@ def test_a_real_router_answers(tmp_path):
 
 
 @pytest.mark.worker
-def test_without_a_server_the_pages_come_all_the_same(tmp_path):
+def test_without_a_server_the_pages_come_all_the_same(data_dir, tmp_path):
     old = tmp_path / "old"
     old.mkdir()
     (old / "llama-server").write_text("#!/bin/sh\necho '--model PATH'\n")
     (old / "llama-server").chmod(0o755)
-    process = start(tmp_path / "data", old, "--port", str(free_port()), "--serve", str(free_port()))
+    process = start(data_dir, old, "--port", str(free_port()), "--serve", str(free_port()))
     try:
         text = said(process, "--serve:")
         assert "no llama-server with router mode is registered or on the search path" in text

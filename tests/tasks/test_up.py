@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
 import signal
 import socket
@@ -20,15 +19,10 @@ from django.db import OperationalError
 
 from gpus_app.core.errors import QuartermasterError
 from quartermaster_site import processes, up
-from tests.tasks.workers import ROOT, wait_for
+from tests.tasks.workers import ROOT, environment, wait_for
 from tests.tiny_models import tiny_gguf
 
 pytestmark = pytest.mark.worker
-
-
-def environment(data_dir: Path) -> dict[str, str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("QM_", "DJANGO_", "PYTEST"))}
-    return {**clean, "QM_DATA_DIR": str(data_dir), "PYTHONPATH": str(ROOT)}
 
 
 def free_port() -> int:
@@ -75,13 +69,8 @@ def count(data_dir: Path, table: str, where: str = "1 = 1") -> int:
         return int(database.execute(f"SELECT count(*) FROM {table} WHERE {where}").fetchone()[0])
 
 
-@pytest.fixture
-def data_dir(tmp_path):
-    return tmp_path / "data"
-
-
-def test_from_nothing_to_a_text_and_back(data_dir, tmp_path):
-    models = tmp_path / "models"
+def test_from_nothing_to_a_text_and_back(tmp_path):
+    models, data_dir = tmp_path / "models", tmp_path / "data"
     models.mkdir()
     tiny_gguf(models / "alpha-1b-Q4_0.gguf", name="Alpha")
     port = free_port()
@@ -252,8 +241,8 @@ def test_the_end_of_a_child_in_words(code, words):
     assert words in up._end(code)
 
 
-def test_a_stop_while_it_starts(data_dir):
-    process = start(data_dir, "--port", str(free_port()))
+def test_a_stop_while_it_starts(tmp_path):
+    process = start(tmp_path / "data", "--port", str(free_port()))
     try:
         time.sleep(1.5)
         children = psutil.Process(process.pid).children(recursive=True)

@@ -14,11 +14,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-@contextmanager
-def worker(role: str, queue: str, data_dir: Path, log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A Celery worker with four threads, in an environment with nothing of ours but what is said here."""
+def environment(data_dir: Path) -> dict[str, str]:
+    """An environment with nothing of ours but the data folder."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("QM_", "DJANGO_", "PYTEST"))}
-    env = {**clean, "QM_ROLE": role, "QM_DATA_DIR": str(data_dir), "PYTHONPATH": str(ROOT), **environment}
+    return {**clean, "QM_DATA_DIR": str(data_dir), "PYTHONPATH": str(ROOT)}
+
+
+@contextmanager
+def worker(role: str, queue: str, data_dir: Path, log: Path, **more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A Celery worker with four threads, in an environment with nothing of ours but what is said here."""
+    env = {**environment(data_dir), "QM_ROLE": role, **more}
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "INFO"]
     command = ["celery", "-A", "quartermaster_site.celery", "worker", "-P", "threads", "-c", "4", "-Q", queue, *quiet]
     with log.open("wb") as stream:
