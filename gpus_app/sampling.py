@@ -31,7 +31,10 @@ EVERY_SECONDS = 5.0
 MOST_PATHS = 32
 NO_ROUTER = "no router on this machine is set, so nobody can tell whose memory it is"
 _DISK_WAIT_SECONDS = 1.0
-_FIND_ROUTER_EVERY_SECONDS = 30.0
+_FIND_ROUTER_EVERY_SECONDS = 15.0
+OF_ANOTHER_USER = "the router runs as another user, whose use of the device cannot be read"
+_PAUSE_SHARE = 9
+"""Sampling takes a tenth of the time at most: a slow driver, or a tool that stands in for it, is asked less often."""
 
 log = logging.getLogger(__name__)
 _over = threading.Event()
@@ -85,7 +88,7 @@ class Sampler:
         port = owners.local_port(self.order.router_url)
         if port is None:
             return frozenset(), NO_ROUTER
-        if time.monotonic() - self._looked_at > _FIND_ROUTER_EVERY_SECONDS or not self._router:
+        if time.monotonic() - self._looked_at > _FIND_ROUTER_EVERY_SECONDS:
             self._router, self._looked_at = owners.listener(port), time.monotonic()
         family = owners.families([os.getpid(), *([self._router] if self._router else [])])
         if self._router is None or self._router not in family:
@@ -99,7 +102,9 @@ def _devices(machine: MachineReading, ours: frozenset[int], note: str) -> list[d
     clients = drm_clients.held_by(ours) if asked and not note else {}
     shown = []
     for reading in machine.devices:
-        use = DeviceUse(note=note) if note else device_use(reading, ours, _held(reading, clients), owners.name_of)
+        reason = note or (OF_ANOTHER_USER if reading in asked and clients is None else "")
+        held = _held(reading, clients or {})
+        use = DeviceUse(note=reason) if reason else device_use(reading, ours, held, owners.name_of)
         shown.append(
             device_json(reading)
             | {
@@ -192,5 +197,7 @@ def _sample_until_trouble() -> None:
             trouble = bool(sample["failed"])
         except Exception:  # the broker may be away for a while: the next one tries again
             log.warning("no sample was sent", exc_info=True)
-        if trouble or _over.wait(max(0.5, EVERY_SECONDS - (time.monotonic() - started))):
+        took = time.monotonic() - started
+        pause = max(EVERY_SECONDS - took, _PAUSE_SHARE * took)
+        if _over.wait(pause - EVERY_SECONDS if trouble else pause) or trouble:  # after trouble the caller pauses too
             return

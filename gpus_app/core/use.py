@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gpus_app.core.readings import DeviceReading
+from gpus_app.core.units import GIB
 
+_SURPRISING_BYTES = GIB
+"""A driver keeps less than that for itself."""
 MOST_NAMED = 5
 """Of the processes of others on one device, the largest."""
 
@@ -42,6 +45,8 @@ def device_use(
     listed = reading.processes
     if listed is None and held is None:
         return DeviceUse(note="the driver does not tell which process holds what")
+    if not listed and held is None and reading.used_bytes - reading.reserved_bytes > _SURPRISING_BYTES:
+        return DeviceUse(note="the driver names no process: it runs in another container")
     sizes = {process.pid: process.used_bytes for process in listed or ()}
     names = {pid: name_of(pid) for pid in sizes if pid not in ours}
     unseen = [pid for pid, name in names.items() if name is None]

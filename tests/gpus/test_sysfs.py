@@ -163,6 +163,17 @@ def test_memory_of_clients(tmp_path):
     assert drm_clients.held_of(drm_clients.parse("drm-driver: xe\ndrm-resident-vram0: 2 GiB")).own_bytes == 2 * GIB
 
 
+def test_what_another_user_holds_cannot_be_read(tmp_path, monkeypatch):
+    write(tmp_path / "7" / "fdinfo", {"3": CLIENT.format(client=1, vram="3 GiB")})
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert drm_clients.held_by([8], tmp_path) == {}, "it has ended"
+    assert drm_clients.held_by([7, 8], tmp_path) is None
+
+
 def test_numbers_of_the_kernel_stay_numbers():
     assert kfd.parse_properties("a 1\nb x\nc 1 2\nd " + "9" * 50) == {"a": 1}
     assert kfd.fdinfo_bytes("9" * 50 + " GiB") is None

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from gpus_app import sampling, telemetry
 from gpus_app.agent_messages import ABOUT_A_HOST
+from gpus_app.core.probes.drm_clients import Held
 from gpus_app.core.readings import DeviceReading, DiskReading, MachineReading, MemoryReading, ProcessReading
 from gpus_app.models import Device, Telemetry, TelemetryPoint
 from gpus_app.selectors import get_host, host_budget
@@ -261,6 +262,21 @@ class TestSampler:
         (device,) = sampler.take()["devices"]
         assert device["ours_bytes"] is None
         assert "listens at port 9" in device["ours_note"]
+
+    def test_an_amd_card_whose_router_runs_as_somebody_else(self, monkeypatch):
+        device = DeviceReading(0, "Radeon", 24 * GIB, 20 * GIB, vendor="amd", pci_address="0000:03:00.0")
+        monkeypatch.setattr(sampling, "read_machine", lambda: MachineReading((device,), None))
+        monkeypatch.setattr(sampling.owners, "listener", lambda port: 1)
+        monkeypatch.setattr(sampling.owners, "families", lambda roots: frozenset(roots))
+        for held, ours, note in (
+            (None, None, sampling.OF_ANOTHER_USER),
+            ({"0000:03:00.0": {1: Held(18 * GIB, GIB)}}, 18 * GIB, ""),
+        ):
+            monkeypatch.setattr(sampling.drm_clients, "held_by", lambda pids, held=held: held)
+            sampler = sampling.Sampler()
+            sampler.order = sampling.Order(time.monotonic() + 60, (), "http://127.0.0.1:8080")
+            (said,) = sampler.take()["devices"]
+            assert (said["ours_bytes"], said["ours_note"]) == (ours, note)
 
     def test_it_falls_silent_without_an_order(self):
         sampler = sampling.Sampler()

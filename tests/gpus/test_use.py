@@ -18,7 +18,9 @@ NAMES = {20: "python3", 21: "Xorg", 22: "blender"}
 
 
 def card(*processes, used=20):
-    return DeviceReading(0, "card", 24 * GIB, used * GIB, processes=tuple(ProcessReading(*each) for each in processes))
+    return DeviceReading(
+        0, "card", 24 * GIB, int(used * GIB), processes=tuple(ProcessReading(*each) for each in processes)
+    )
 
 
 def test_ours_and_theirs():
@@ -42,6 +44,8 @@ def test_nobody_is_accused_where_nobody_can_tell():
     unseen = device_use(card((99, 6 * GIB)), OURS, None, NAMES.get)
     assert (unseen.ours_bytes, unseen.foreign_bytes(20 * GIB)) == (None, None)
     assert "another container" in unseen.note
+    assert device_use(card(), OURS, None, NAMES.get).note == "the driver names no process: it runs in another container"
+    assert device_use(card(used=0.9), OURS, None, NAMES.get).ours_bytes == 0
 
 
 def test_five_of_many_are_named():

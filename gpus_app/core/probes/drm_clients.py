@@ -35,19 +35,38 @@ class Held:
         return Held(self.own_bytes + other.own_bytes, self.shared_bytes + other.shared_bytes)
 
 
-def held_by(pids: Iterable[int], proc: Path = PROC) -> dict[str, dict[int, Held]]:
-    """PCI address of a device -> process -> what it holds. A client that several files share counts once."""
+def held_by(pids: Iterable[int], proc: Path = PROC) -> dict[str, dict[int, Held]] | None:
+    """PCI address of a device -> process -> what it holds. A client that several files share counts once.
+
+    None where a process belongs to another user, who alone may read that.
+    """
     found: dict[str, dict[int, Held]] = {}
     counted: set[tuple[str, str]] = set()
     for pid in pids:
-        for path in sysfs.entries(proc / str(pid) / "fdinfo")[:_MOST_FILES]:
-            facts = parse(sysfs.text(path))
+        texts = _texts(proc / str(pid) / "fdinfo")
+        if texts is None:
+            return None
+        for text in texts:
+            facts = parse(text)
             client = (facts.get("pdev", ""), facts.get("client-id", ""))
             if client[0] and client not in counted and facts.get("driver") in _OWN:
                 counted.add(client)
                 processes = found.setdefault(client[0], {})
                 processes[pid] = processes.get(pid, Held()) + held_of(facts)
     return found
+
+
+def _texts(folder: Path) -> list[str] | None:
+    """Nothing for a process that has ended, None for one that may not be read."""
+    try:
+        paths = sorted(folder.iterdir())[:_MOST_FILES]
+        for path in paths[:1]:
+            path.read_bytes()
+    except PermissionError:
+        return None
+    except OSError:
+        return []
+    return [sysfs.text(path) for path in paths]
 
 
 def parse(text: str) -> dict[str, str]:
