@@ -28,7 +28,7 @@ class Channel(redis.Channel):
     def _brpop_read(self, **options: Any) -> Any:
         """What cannot be read costs itself alone: kombu would end the worker."""
         try:
-            return super()._brpop_read(**options)
+            return super()._brpop_read(**options)  # type: ignore[no-untyped-call]
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             log.warning("dropped what is no message: %s: %s", type(error).__name__, error)
             return None
@@ -39,7 +39,7 @@ class Transport(redis.Transport):
 
     def _deliver(self, message: Any, queue: str) -> None:
         if is_message(message):
-            super()._deliver(message, queue)
+            super()._deliver(message, queue)  # type: ignore[no-untyped-call]
         else:
             log.warning("dropped what is no message from %s", queue)
 

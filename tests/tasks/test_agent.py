@@ -27,7 +27,6 @@ from models_app.services.writing import start_write
 from quartermaster_site import broker_accounts, redis_broker
 from quartermaster_site.celery import app
 from quartermaster_site.jobs.models import Job, State
-from quartermaster_site.jobs.services import start_job
 from tests.tasks import inbox
 from tests.tasks.brokers import Broker
 from tests.tasks.test_up import free_port
@@ -41,7 +40,7 @@ from quartermaster_site.agent import command
 command.CHECK_SECONDS, command._TAKE_OVER_SECONDS = 1.0, 3.0
 raise SystemExit(command.main(sys.argv[1:]))
 """
-MANY = 700
+MANY = 1200
 PLAN = "models_app.tasks.plan_host"
 
 
@@ -142,12 +141,13 @@ def the_host():
     return Host.objects.select_related("agent").get(slug="gpu-a")
 
 
-def many_models(folder):
+def many_models(folder, name):
     folder.mkdir()
-    tiny_gguf(folder / "a-Q4_0.gguf", name="A")
+    first = folder / f"{name}-a-Q4_0.gguf"
+    tiny_gguf(first, name=name)
     for number in range(MANY - 1):
-        (folder / f"b-{number:04d}-Q4_0.gguf").hardlink_to(folder / "a-Q4_0.gguf")
-    return folder
+        (folder / f"{name}-b-{number:04d}-Q4_0.gguf").hardlink_to(first)
+    return str(folder)
 
 
 def half_way(job):
@@ -156,36 +156,21 @@ def half_way(job):
     return row.phase == "Reading headers" and row.done > 20
 
 
-def test_unplugged_during_a_scan_and_plugged_in_again(installation, enrolled, actor, tmp_path):
-    register_root(host=the_host(), path=str(many_models(tmp_path / "models")), actor=actor)
-    job = start_scan(host=the_host(), actor=actor).job
-    installation.wait(lambda: half_way(job))
-    unplug(enrolled)
-    assert Job.objects.get(pk=job.pk).state == State.RUNNING
-
-    installation.agent()
-    installation.wait(lambda: Job.objects.get(pk=job.pk).state == State.LOST)
-    lost = Job.objects.get(pk=job.pk)
-    assert lost.error == "The machine's agent was started anew while this ran."
-    assert lost.advice == "It was started again by itself."
-    again = lost.retries.get()
-    installation.wait(lambda: Job.objects.get(pk=again.pk).is_finished)
-    again.refresh_from_db()
-    assert (again.state, again.result["models"]) == (State.SUCCEEDED, MANY)
-    assert Row.objects.filter(state=Row.State.PRESENT).count() == MANY
-    assert the_host().state == "online"
-    assert agents.second_agent(the_host()) is None
+def finished(job):
+    return lambda: Job.objects.get(pk=job.pk).is_finished
 
 
-def test_a_broker_that_hangs_and_one_that_forgets_everything(installation, enrolled, broker, actor, tmp_path):
-    """Nothing is lost or done twice; the account is made again, and the same process goes on."""
-    register_root(host=the_host(), path=str(many_models(tmp_path / "models")), actor=actor)
+def test_a_broker_that_hangs_or_forgets_and_a_machine_that_is_unplugged(
+    installation, enrolled, broker, actor, tmp_path
+):
+    """Nothing is lost or done twice, and what the pages have at hand is true at each step."""
+    register_root(host=the_host(), path=many_models(tmp_path / "one", "one"), actor=actor)
     job = start_scan(host=the_host(), actor=actor).job
     installation.wait(lambda: half_way(job))
     broker.process.send_signal(signal.SIGSTOP)
     time.sleep(3)
     broker.process.send_signal(signal.SIGCONT)
-    installation.wait(lambda: Job.objects.get(pk=job.pk).is_finished)
+    installation.wait(finished(job))
     job.refresh_from_db()
     assert (job.state, job.result["models"], job.retries.count()) == (State.SUCCEEDED, MANY, 0)
 
@@ -194,31 +179,28 @@ def test_a_broker_that_hangs_and_one_that_forgets_everything(installation, enrol
     assert enrolment.renew_accounts() == ["gpu-a"]
     before = timezone.now()
     installation.wait(lambda: the_host().last_seen_at > before)
-    probe = start_job(kind="probe_devices", host=the_host(), actor=actor).job
-    installation.wait(lambda: Job.objects.get(pk=probe.pk).is_finished)
+
+    register_root(host=the_host(), path=many_models(tmp_path / "two", "two"), actor=actor)
+    job = start_scan(host=the_host(), actor=actor).job
+    installation.wait(lambda: half_way(job))
     assert enrolled.poll() is None
+    unplug(enrolled)
+    assert Job.objects.get(pk=job.pk).state == State.RUNNING
+    installation.agent()
+    installation.wait(lambda: Job.objects.get(pk=job.pk).state == State.LOST)
+    lost = Job.objects.get(pk=job.pk)
+    assert lost.error == "The machine's agent was started anew while this ran."
+    assert lost.advice == "It was started again by itself."
+    again = lost.retries.get()
+    installation.wait(finished(again))
+    again.refresh_from_db()
+    assert (again.state, again.result["models"]) == (State.SUCCEEDED, 2 * MANY)
+    assert Row.objects.filter(state=Row.State.PRESENT).count() == 2 * MANY
+    assert the_host().state == "online"
+    assert agents.second_agent(the_host()) is None
 
 
-def test_a_copy_of_it_is_told_off_and_the_page_says_so(installation, enrolled, tmp_path):
-    shutil.copytree(tmp_path / "agent" / "agent", tmp_path / "copy" / "agent")
-    copy = installation.agent(folder="copy")
-    installation.wait(lambda: copy.poll() is not None)
-    assert copy.returncode == 3
-    assert "An agent with the credentials of gpu-a runs already" in installation.said("copy")
-    assert "A second agent with this machine's credentials" in machine_of(the_host()).notes[0]
-    assert enrolled.poll() is None
-
-
-def test_enrolled_anew_the_old_one_is_cut_off(installation, enrolled, actor):
-    code = enrolment.new_code(host=the_host(), actor=actor)
-    installation.wait(lambda: enrolled.poll() is not None)
-    assert enrolled.returncode == 3
-    assert "not valid any more" in installation.said()
-    installation.agent("--server", installation.url, "--code", code)
-    installation.wait(lambda: the_host().state == "online")
-
-
-def test_scans_plans_and_writes_into_its_own_folder_and_leaves_by_request(installation, enrolled, actor, tmp_path):
+def test_scans_plans_writes_is_copied_cut_off_and_stopped(installation, enrolled, actor, tmp_path):
     for name in ("models", "router"):
         (tmp_path / name).mkdir()
     tiny_gguf(tmp_path / "models" / "alpha-1b-Q4_0.gguf", name="Alpha")
@@ -227,12 +209,27 @@ def test_scans_plans_and_writes_into_its_own_folder_and_leaves_by_request(instal
     start_scan(host=the_host(), actor=actor)
     installation.wait(lambda: (newest := latest_candidate(the_host())) and "alpha-1b" in newest.text)
     write = start_write(revision=latest_candidate(the_host()), actor=actor).job
-    installation.wait(lambda: Job.objects.get(pk=write.pk).is_finished)
+    installation.wait(finished(write))
     write.refresh_from_db()
     assert write.state == State.SUCCEEDED, write.error
     assert "alpha-1b" in (tmp_path / "router" / "config.yaml").read_text()
 
-    enrolled.send_signal(signal.SIGTERM)
+    shutil.copytree(tmp_path / "agent" / "agent", tmp_path / "copy" / "agent")
+    copy = installation.agent(folder="copy")
+    installation.wait(lambda: copy.poll() is not None)
+    assert copy.returncode == 3
+    assert "An agent with the credentials of gpu-a runs already" in installation.said("copy")
+    assert "A second agent with this machine's credentials" in machine_of(the_host()).notes[0]
+    assert enrolled.poll() is None
+
+    code = enrolment.new_code(host=the_host(), actor=actor)
     installation.wait(lambda: enrolled.poll() is not None)
-    assert enrolled.returncode == 0
+    assert enrolled.returncode == 3
+    assert "not valid any more" in installation.said()
+    again = installation.agent("--server", installation.url, "--code", code)
+    installation.wait(lambda: the_host().state == "online")
+
+    again.send_signal(signal.SIGTERM)
+    installation.wait(lambda: again.poll() is not None)
+    assert again.returncode == 0
     assert Agent.objects.get().instance == ""
