@@ -89,7 +89,7 @@ def model_head(detail: ModelDetail, address: str) -> ModelHead:
         served_id=row.served_id,
         quant=row.quant or row.quant_label,
         tensor_quant=row.quant_label if row.quant and row.quant_label != row.quant else "",
-        family=row.family_key if row.family_key != row.base_id else "",
+        family=row.family_key if row.family_key != row.base_id and detail.sight.says(row.family_key) else "",
         model_class=class_name(row.model_class),
         has_variants=row.model_class in WITH_VARIANTS,
         has_window=row.model_class == CHAT,

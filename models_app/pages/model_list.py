@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from django.urls import reverse
 
-from models_app.models import Row
-from models_app.pages.model_row import HostScale, ModelItem, model_item
+from models_app.pages.model_row import HostScale, ModelItem, family_of, model_item
 from models_app.selectors import STATES, ModelGroup, ModelPage
 from quartermaster_site.figures import counted, gib
 
@@ -58,11 +58,11 @@ class Column:
 class ModelList:
     """One page of the list, ready to print. `scales` has every host of it by number."""
 
-    def __init__(self, page: ModelPage, scales: dict[int, HostScale], *, may_edit: Callable[[Row], bool]) -> None:
+    def __init__(self, page: ModelPage, scales: dict[int, HostScale], user: Any) -> None:
         self.page = page
         self.filter = page.filter
         self._scales = scales
-        self._may_edit = may_edit
+        self._user = user
         self._many_hosts = len(scales) > 1
 
     @cached_property
@@ -81,16 +81,16 @@ class ModelList:
         """Under which heading a model stands: its family, when that has other members too."""
         if not self.filter.families:
             return ""
-        family = group.chosen.family_key
-        return family if sizes[family] > 1 else "Without relatives"
+        family = family_of(group.chosen, self._user)
+        return family if family and sizes[family] > 1 else "Without relatives"
 
     def _item(self, group: ModelGroup, heading: str, members: int) -> ModelItem:
         return model_item(
             group,
             self._scales[group.chosen.host_id],
             self.filter,
+            self._user,
             show_host=self._many_hosts,
-            may_edit=self._may_edit(group.chosen),
             heading=heading,
             members=members if heading else 0,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -15,6 +16,8 @@ from models_app.models import Row, StoredPlan
 from models_app.pages.engine_words import class_name
 from models_app.selectors import ModelFilter, ModelGroup
 from models_app.selectors.listing import base_plan
+from models_app.selectors.sight import HostSight
+from quartermaster_site.access.permissions import Level, may
 from quartermaster_site.drawings import MiniBar, mini_bar
 from quartermaster_site.figures import UNKNOWN, count, gib, gib_or_dash
 
@@ -101,15 +104,15 @@ def model_item(
     group: ModelGroup,
     scale: HostScale,
     wanted: ModelFilter,
+    user: Any,
     *,
     show_host: bool,
-    may_edit: bool,
     heading: str = "",
     members: int = 0,
 ) -> ModelItem:
-    """The figures of the chosen quant, and one pill per quant. `may_edit` is about the chosen one."""
+    """The figures of the chosen quant, and one pill per quant; what the person may do is about the chosen one."""
     shown, plan = group.chosen, base_plan(group.chosen)
-    texts = pill_texts(group.rows)
+    texts, family = pill_texts(group.rows), family_of(shown, user)
     tone, word, shape = LOOKS[state_of(shown, plan)]
     sized = plan if plan is not None and plan.verdict not in ("unplanned", "unknown") else None
     return ModelItem(
@@ -121,7 +124,7 @@ def model_item(
         pills=tuple(_pill(row, text, group, wanted) for row, text in zip(group.rows, texts, strict=True)),
         host=scale.name if show_host else "",
         model_class=class_name(shown.model_class) if shown.model_class else UNKNOWN,
-        family=shown.family_key if shown.family_key != shown.base_id else "",
+        family=family if family != shown.base_id else "",
         size=gib(shown.size_bytes),
         context=count(plan.ctx_tokens) if plan and plan.ctx_tokens else UNKNOWN,
         bar=_bar(sized, scale) if sized and scale.budget_bytes else None,
@@ -134,10 +137,15 @@ def model_item(
         warnings=plan.warning_count if plan else 0,
         issues_url=f"{reverse('models:issue-list')}?{urlencode({'q': shown.file_name})}",
         changed_by=group.changed_by,
-        may_edit=may_edit,
+        may_edit=may(user, Level.EDIT, shown),
         heading=heading,
         heading_count=members,
     )
+
+
+def family_of(row: Row, user: Any) -> str:
+    """The name of a model's family, "" where that is the name of something hidden."""
+    return row.family_key if HostSight(user, row.host_id).says(row.family_key) else ""
 
 
 def _bar(plan: StoredPlan, scale: HostScale) -> MiniBar | None:

@@ -62,7 +62,7 @@ class ModelDetail:
     @property
     def facts(self) -> Sequence[tuple[str, str]]:
         """Facts that the header has, name and value as text, by name; what it does not say is left out."""
-        return _facts(self.header)
+        return [(name, self.sight.text(value)) for name, value in _facts(self.header)]
 
 
 def get_row(pk: int, user: Any, level: Level = Level.VIEW, *, for_plan: bool = True) -> Row:

@@ -130,6 +130,10 @@ class HostSight:
         scope = Scope(self._host, (name, name.rpartition(".")[0]), path)
         return path not in self.paths and self._grants.on(scope) >= Level.VIEW
 
+    def says(self, name: str) -> bool:
+        """Whether a name, that of a family for instance, may be said: judged by the policies alone, without a query."""
+        return self.is_whole or self._grants.on(Scope(self._host, (name,))) >= Level.VIEW
+
     def served(self, served_id: str) -> bool:
         """Whether the model with an id may be shown; an id that nobody has is judged by itself."""
         known = [bool(seen) for _, seen, own, _ in self._models if own == served_id]

@@ -26,7 +26,7 @@ def model_list(request: Request) -> HttpResponse:
     shell, user = shell_of(request), request.user
     hosts = shell.hosts
     found = selectors.model_list(wanted, user)
-    shown = ModelList(found, _scales(shell, found), may_edit=lambda row: may(user, Level.EDIT, row))
+    shown = ModelList(found, _scales(shell, found), user)
     context = {
         "list": shown,
         "summary": _summary(hosts),
@@ -76,6 +76,5 @@ def model_row(request: Request, pk: int) -> HttpResponse:
     shell, group = shell_of(request), selectors.group_of(row, request.user)
     host = next(host for host in shell.all_hosts if host.pk == row.host_id)
     many = len({item.pk for item in (*shell.hosts, host)}) > 1
-    may_edit = may(request.user, Level.EDIT, row)
-    item = model_item(group, HostScale.of(host), wanted, show_host=many, may_edit=may_edit)
+    item = model_item(group, HostScale.of(host), wanted, request.user, show_host=many)
     return page(request, "models/model_list.html#row", {"item": item})

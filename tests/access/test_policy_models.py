@@ -179,9 +179,9 @@ def test_policy_shows_tick_boxes_where_a_change_would_be_taken(fleet):
 def hush(make_user):
     """A host with one hidden model among others that have to do with it, and who must not see it."""
     host = machine("gpu-a")
-    hidden = place(host, HUSH[0], file_name=f"{HUSH[1]}-Q4_0.gguf", model_key="open", family_key="open")
+    hidden = place(host, HUSH[0], file_name=f"{HUSH[1]}-Q4_0.gguf", model_key="open")
     place(host, HUSH[0], "Q8_0", file_name=f"{HUSH[1]}-Q8_0.gguf")
-    shown = place(host, "open", model_key="open")
+    shown = place(host, "open", model_key="open", family_key=HUSH[0])
     shown.found = shown.found | {"draft_path": hidden.path, "draft_size_bytes": 1 << 20, "draft_origin": "family"}
     shown.save()
     StoredPlan.objects.filter(row=hidden).update(verdict="over")
