@@ -9,10 +9,10 @@ import os
 import re
 import secrets
 from pathlib import Path
-from urllib.parse import urlencode
 
 from gpus_app.core.errors import QuartermasterError
 from quartermaster_site.access.networks import Network, parse_network
+from quartermaster_site.broker_address import with_ca
 from quartermaster_site.access.sign_on import SignOn, checked_server, parsed_roles
 
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
@@ -189,16 +189,6 @@ def redis_ca() -> str:
     if path and not os.path.isfile(path):
         raise ConfigurationError(f"QM_REDIS_CA: there is no file {path}.")
     return path
-
-
-def with_ca(url: str, path: str) -> str:
-    """The address of a TLS broker with what redis and kombu take from it: to check its certificate, and against what."""
-    if not url.startswith("rediss://"):
-        return url
-    checked = {} if "ssl_cert_reqs=" in url else {"ssl_cert_reqs": "required"}
-    if path:
-        checked["ssl_ca_certs"] = path
-    return f"{url}{'&' if '?' in url else '?'}{urlencode(checked)}" if checked else url
 
 
 def agent_instance() -> str:

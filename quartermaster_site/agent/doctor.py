@@ -8,6 +8,7 @@ import time
 from gpus_app.core.errors import QuartermasterError
 from quartermaster_site import env
 from quartermaster_site.agent import client, identity
+from quartermaster_site.broker_address import with_ca
 from quartermaster_site.doctor import Result
 from quartermaster_site.version import product_version
 
@@ -50,7 +51,7 @@ def broker() -> Result:
         return Result("Queue", "problem", str(error))
     if me is None:
         return Result("Queue", "note", "not known before this machine is enrolled")
-    url = env.with_ca(me.broker_url, str(identity.ca_path()) if me.broker_ca else "")
+    url = with_ca(me.broker_url, str(identity.ca_path()) if me.broker_ca else "")
     try:
         with Redis.from_url(url, socket_connect_timeout=_TIMEOUT_SECONDS, socket_timeout=_TIMEOUT_SECONDS) as redis:
             redis.ping()

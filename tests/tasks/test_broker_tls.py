@@ -17,6 +17,7 @@ from redis import Redis, RedisError
 
 from quartermaster_site import broker_accounts, env, redis_broker
 from quartermaster_site.agent import doctor, identity
+from quartermaster_site.broker_address import with_ca
 from quartermaster_site.jobs import connection
 from tests.tasks.brokers import Broker
 from tests.tasks.test_up import free_port
@@ -89,7 +90,7 @@ def test_a_machine_gets_the_certificate_with_its_account(trusted, tmp_path, monk
     pem = (trusted.tls_folder / "ca-cert.pem").read_text()
     identity.store(identity.Identity(**me, broker_url=url, broker_ca=pem))
     assert doctor.broker().state == "ok"
-    address = env.with_ca(url, str(identity.ca_path()))
+    address = with_ca(url, str(identity.ca_path()))
     queue = Queue("host.gpu-a", Exchange("host.gpu-a", type="direct"), routing_key="host.gpu-a")
     got = []
     with Connection(env.redis_url(), transport_options=redis_broker.options("control")) as server:
