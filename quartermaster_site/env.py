@@ -12,8 +12,8 @@ from pathlib import Path
 
 from gpus_app.core.errors import QuartermasterError
 from quartermaster_site.access.networks import Network, parse_network
-from quartermaster_site.broker_address import with_ca
 from quartermaster_site.access.sign_on import SignOn, checked_server, parsed_roles
+from quartermaster_site.broker_address import with_ca
 
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 ROLES = ("web", "control", "host", "all")
@@ -269,6 +269,7 @@ READERS = (
     allowed_hosts,
     trusted_origins,
     trusted_proxies,
+    sign_on,
     redis_ca,
     redis_url,
     agent_redis_url,
@@ -286,11 +287,10 @@ VARIABLES = frozenset(
     {
         *("QM_DATA_DIR", "QM_SECRET_KEY", "QM_DEBUG", "QM_HTTPS", "QM_ALLOWED_HOSTS", "QM_TRUSTED_ORIGINS"),
         *("QM_REDIS_URL", "QM_DATABASE_URL", "QM_ROLE", "QM_HOST_SLUG", "QM_BROWSE_ROOTS", "QM_LOG_LEVEL"),
-        "QM_BACKEND_ROOTS",
-        "QM_TARGET_ROOTS",
-        "QM_SEALING_KEY",
+        *("QM_BACKEND_ROOTS", "QM_TARGET_ROOTS", "QM_SEALING_KEY", "QM_TRUSTED_PROXIES"),
         *("QM_AGENT_REDIS_URL", "QM_AGENT_INSTANCE", "QM_REDIS_CA"),
-        "QM_TRUSTED_PROXIES",
+        *("QM_OIDC_SERVER", "QM_OIDC_CLIENT_ID", "QM_OIDC_CLIENT_SECRET"),
+        *("QM_OIDC_NAME", "QM_OIDC_GROUPS_CLAIM", "QM_OIDC_ROLES"),
         *("QM_VENV", "QM_PYTHON"),
     }
 )
