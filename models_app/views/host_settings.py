@@ -111,7 +111,7 @@ def folders_page(
 ) -> HttpResponse:
     context = host_context(request, host) | {
         "form": form,
-        "watch": watch_text(host),
+        "watch": watch_text(host, counted_too=sees_all(request.user, host)),
         "watch_form": watch_form or WatchForm(watch=watch_settings_of(host)),
         "roots": root_rows(selectors.roots(host), counted=sees_all(request.user, host)),
         "add_url": reverse("models:root-add", args=[host.slug]),

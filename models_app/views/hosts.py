@@ -71,7 +71,7 @@ def host_show(request: Request, slug: str) -> HttpResponse:
         "measured": measured_at(host),
         "memory": memory_settings(host),
         "roots": root_rows(selectors.roots(host), counted=sees_all(request.user, host)),
-        "watch": watch_text(host),
+        "watch": watch_text(host, counted_too=sees_all(request.user, host)),
         "machine_notes": machine_notes(host),
     }
     return page(request, "hosts/host_detail.html", context, fragments=["devices"])
