@@ -36,32 +36,23 @@ YAML = {
     "a million braces": "{a: " * 500_000,
     "a million dashes": "- " * 500_000,
     "a deep block": "".join(f"{' ' * depth}a:\n" for depth in range(3000)),
-    "a million keys": "".join(f"k{number}: 1\n" for number in range(1_000_000)),
+    "too many keys": "".join(f"k{number}: 1\n" for number in range(300_000)),
     "a million of the same key": "k: 1\n" * 1_000_000,
     "a key of 10 MiB": "k" * 10 * MIB + ": 1\n",
     "a value of 17 MiB": "k: " + "x" * 17 * MIB,
     "an open quote": 'k: "' + "x" * 4 * MIB,
-    "an open bracket": "[" + "a, " * MIB,
     "a key that is a list": "? [a]\n: 1\n",
     "python's tags": "!!python/object/apply:os.system [id]\n",
     "a tag of one's own": "%TAG ! tag:evil.example,2026:\n---\n!x y\n",
-    "many directives": "".join(f"%TAG !{number}! tag:x,2026:\n" for number in range(20_000)) + "---\nx\n",
+    "many directives": "".join(f"%TAG !{number}! tag:x,2026:\n" for number in range(5_000)) + "---\nx\n",
     "a number of a million digits": "k: " + "9" * 1_000_000,
     "sixties": "k: " + "1:" * 100_000 + "1",
     "many documents": "---\nx\n" * 100_000,
-    "comments alone": "# x\n" * 1_000_000,
+    "comments alone": "# x\n" * 500_000,
     "blanks alone": " " * 4 * MIB + "\n" + "\t" * MIB,
     "NULs": "\0" * MIB,
 }
-TAKEN = {
-    "merges of merges",
-    "many directives",
-    "comments alone",
-    "a key of 10 MiB",
-    "a number of a million digits",
-    "sixties",
-    "an open bracket",
-}
+TAKEN = {"merges of merges", "many directives", "comments alone", "a number of a million digits", "sixties"}
 """Large, and no trouble: these may be read."""
 
 
@@ -99,13 +90,13 @@ def test_yaml(name):
     "text",
     [
         "[" * MIB,
-        "[a]\n" * 200_000,
+        "[a]\n" * 60_000,
         "k = " + " " * 4 * MIB + "x",
         "k" * 4 * MIB,
         "[a\n" * MIB,
         ";" * 4 * MIB,
         "\r" * MIB,
-        "a = 1\n" * 200_000,
+        "a = 1\n" * 60_000,
     ],
     ids=["brackets", "headers", "blanks", "a key", "open headers", "comments", "returns", "the same key"],
 )
@@ -151,7 +142,7 @@ ZIPS = {
     "another checksum": broken(TINY, CENTRAL, 16, b"\0\0\0\0"),
     "cut": TINY[:-30],
     "the end alone": b"PK\x03\x04" + b"PK\x05\x06" + bytes(18),
-    "twenty thousand entries": zip_of({f"{number}": "" for number in range(20_000)}),
+    "more than ten thousand entries": zip_of({f"{number}": "" for number in range(10_001)}),
     "twice the name": zip_of({"a/generate.yaml": "x", "b/generate.yaml": "y"}),
     "lzma of a huge dictionary": b"",
 }

@@ -21,9 +21,11 @@ from models_app.core.export.presets import reading
 from models_app.core.export.presets.writing import served_id
 from models_app.core.launch.tokens import POSIX, quote, split_command
 from models_app.core.plans import plan_row
+from models_app.core.readers import read_header
 from models_app.core.settings import Override, PromptEnhancer, Settings, Variant
 from models_app.core.units import GIB
 from tests.core.test_plan_row import row_of
+from tests.zoo import zoo
 
 BUDGET = budget_of([24 * GIB], 64 * GIB)
 NASTY = (
@@ -83,8 +85,10 @@ TOP = {
 
 
 @pytest.fixture(scope="module")
-def header(zoo_header):
-    return zoo_header("qwen3-8b-q4_k_m")
+def header(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("one")
+    zoo.write_model("qwen3-0.6b-q8_0", str(folder))
+    return read_header(str(next(folder.glob("*.gguf"))))
 
 
 def document_of(header, override, fleet=None, **row):
