@@ -188,3 +188,21 @@ def test_a_fault_of_a_module_is_not_hidden(tmp_path):
     )
     assert result.returncode == 1
     assert "a fault" in result.stderr
+
+
+def test_the_script_of_the_spawn_guard_is_made_and_made_again(tmp_path):
+    """Beside the interpreter, whatever the folder is called, also in an environment of before."""
+    stamp = Path(sys.prefix) / "installed-base"
+    if not stamp.exists():
+        pytest.skip("this environment was not made by the script")
+    venv = tmp_path / "a $venv's \"x"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (venv / "bin" / "python").chmod(0o755)
+    shutil.copy(stamp, venv)
+    script = venv / "bin" / "quartermaster-spawn"
+    for _ in range(2):
+        assert run("inspect", "--help", QM_VENV=str(venv)).returncode == 0
+        answer = subprocess.run([script, "--", "echo", "a  b"], capture_output=True, text=True, check=False)
+        assert (answer.stdout, answer.returncode) == ("a  b\n", 0)
+        script.unlink()
