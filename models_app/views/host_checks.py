@@ -24,7 +24,7 @@ from quartermaster_site.http import Request, go_to, page
 def host_checks(request: Request, slug: str) -> HttpResponse:
     host = host_for(request.user, slug)
     if request.method == "POST":
-        require(request.user, Level.EDIT)
+        require(request.user, Level.EDIT, host)
     stored = check_settings_of(host)
     form = CheckForm(request.POST or None, stored=stored, may_name_program=may(request.user, Level.MANAGE))
     status = 200

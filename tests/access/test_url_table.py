@@ -21,7 +21,21 @@ from quartermaster_site.access.models import Account, AuditEntry, Installation, 
 from quartermaster_site.access.tokens import create_token
 from quartermaster_site.jobs.models import Job
 from tests.access.conftest import furnish
-from tests.access.url_table import ADMIN, BY_CODE, EDITOR, HOST, HTMX, MODEL, NOTHING, OWN, ROLES, TABLE, VIEWER, Line
+from tests.access.url_table import (
+    ADMIN,
+    BY_CODE,
+    EDITOR,
+    HOST,
+    HTMX,
+    MODEL,
+    NOTHING,
+    OWN,
+    PREVIEWS,
+    ROLES,
+    TABLE,
+    VIEWER,
+    Line,
+)
 
 DONE = (200, 202, 204, 286, 302)
 WHOLE, FRAGMENT = {}, HTMX
@@ -119,14 +133,18 @@ def enough(line: Line, role: str) -> bool:
     return ROLES.index(role) >= ROLES.index(line.role)
 
 
+def _body(answer: Any) -> bytes:
+    return b"".join(answer.streaming_content) if answer.streaming else answer.content
+
+
 def check(line: Line, answer: Any, allowed: bool, before: tuple[int, int], who: str) -> None:
-    told = f"{line} as {who}: {answer.status_code} {answer.content[:600]!r}"
+    told = f"{line} as {who}: {answer.status_code} {_body(answer)[:600]!r}"
     if allowed:
-        assert answer.status_code in DONE, told
-        assert b'name="password"' not in answer.content, told
+        assert answer.status_code in (*DONE, *([422] if str(line) in HINDERED else [])), told
+        assert b'name="password"' not in _body(answer), told
     else:
         assert answer.status_code == 403, told
-        assert b"dministrator can " in answer.content, told
+        assert b"dministrator can " in _body(answer), told
         assert (answer.entries, answer.jobs) == before, told
 
 
@@ -149,7 +167,8 @@ def test_url_table_every_role_may_what_it_says(line, people, tree):
         if line.path.endswith("/cancel/"):
             started_by(role)
         for headers in (WHOLE, FRAGMENT):
-            check(line, people.ask(line, role, tree, headers), enough(line, role), counts(), role)
+            previews = headers is FRAGMENT and str(line) in PREVIEWS
+            check(line, people.ask(line, role, tree, headers), previews or enough(line, role), counts(), role)
 
 
 @each
@@ -175,7 +194,7 @@ def test_url_table_policy_hides_the_object(line, people, tree):
     for role in ROLES[:-1]:
         for headers in (WHOLE, FRAGMENT):
             answer = people.ask(line, role, tree, headers)
-            told = f"{line} as {role}: {answer.status_code} {answer.content[:600]!r}"
+            told = f"{line} as {role}: {answer.status_code} {_body(answer)[:600]!r}"
             assert answer.status_code == 404 or (line.role == ADMIN and answer.status_code == 403), told
             assert (answer.entries, answer.jobs) == counts(), told
 

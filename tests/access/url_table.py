@@ -115,6 +115,13 @@ TABLE: list[Line] = [
     GET("/hosts/local/history/", VIEWER, HOST),
     GET("/hosts/local/fits/", VIEWER, HOST),
     GET("/hosts/local/live/", VIEWER, HOST),
+    GET("/machines/add/", ADMIN, NOTHING),
+    POST("/machines/add/", ADMIN, NOTHING, {"name": "Second box", "slug": "second"}),
+    GET("/hosts/local/machine/", VIEWER, HOST),
+    POST("/hosts/local/machine/code/", ADMIN, HOST),
+    POST("/hosts/local/machine/pause/", ADMIN, HOST, {"paused": "1"}),
+    GET("/hosts/local/machine/remove/", ADMIN, HOST),
+    POST("/hosts/local/machine/remove/", ADMIN, HOST, {"slug": "local"}),
     GET("/hosts/local/card/", VIEWER, HOST),
     GET("/hosts/local/settings/memory/", VIEWER, HOST),
     GET("/hosts/local/settings/gpu/", VIEWER, HOST),
@@ -229,7 +236,7 @@ TABLE: list[Line] = [
     GET("/account/", VIEWER, NOTHING),
     POST("/account/", VIEWER, NOTHING, {"theme": "dark", "density": "compact"}),
     POST("/account/sessions/end/", VIEWER, NOTHING, {"session": "others"}),
-    POST("/account/tokens/", VIEWER, NOTHING, {"name": "script", "days": "30"}),
+    POST("/account/tokens/", VIEWER, NOTHING, {"name": "backup", "days": "30"}),
     GET("/import/", EDITOR, NOTHING),
     GET("/import/on/local/", EDITOR, HOST),
     GET("/import/{batch}/", EDITOR, HOST),
@@ -303,6 +310,13 @@ OWN = [
 """What belongs to one person, whatever their role: tests/access/test_api.py; to one job: tests/views/test_import.py."""
 BY_CODE = ["/api/v1/agents/enrol/", "/api/v1/agents/check/"]
 """For machines, which have a code or a key of their own: tests/gpus/test_enrolment.py."""
+PREVIEWS = {
+    "POST /fleet-variants/local/all/",
+    "POST /hosts/local/rules/{rule}/",
+}
+"""As fragments they only say what would change, to everyone who sees the host."""
+HINDERED = {"POST /machines/add/", "POST /hosts/local/machine/code/", "POST /hosts/local/machine/remove/"}
+"""Whoever may is told that this installation has no Redis, or that its own machine stays."""
 
 HTMX = {"HX-Request": "true", "HX-Current-URL": "http://testserver/models/"}
 _PAGES = [line for line in TABLE if not line.is_api]
