@@ -158,6 +158,7 @@ def _device(device: Mapping[str, Any], *, said: str) -> DeviceLine:
     ours = device["ours_bytes"]
     foreign = None if ours is None else max(0, used - device["reserved_bytes"] - ours)
     others = ", ".join(f"{name} {gib(size)}" for name, size in device["others"])
+    others = f"other use: {others}" if others else ""
     return DeviceLine(
         name=f"GPU {device['index']} · {device['name']}",
         integrated=shared,
