@@ -413,3 +413,28 @@ def test_a_huge_command_is_read_in_time(zoo_header):
     started = time.process_time()
     assert decide(argv, GuardOptions(), facts(zoo_header(DENSE), card(8))).outcome == CHANGED
     assert time.process_time() - started < 2 * slowness()
+
+
+@pytest.mark.parametrize("name", [DENSE, MIXTURE])
+@pytest.mark.parametrize(
+    ("text", "second_gib"),
+    [
+        ("-ngl 99 -c 32768", None),
+        ("-ngl 99 -c 24576 -np 2 --tensor-split 0.6,0.4 --main-gpu 0", 5.5),
+        ("-ngl 99 -c 32768 --device CUDA1,CUDA0 --main-gpu 1 --tensor-split 0.5,0.5", 7),
+        ("-ngl 99 -c 32768", 4),
+    ],
+)
+def test_what_it_starts_fits_and_is_never_more_than_planned(zoo_header, name, text, second_gib):
+    """Asked again about its own answer, with the same free, it would start just that."""
+    header, options = zoo_header(name), GuardOptions(target_gb=20, min_gpu_fraction=0)
+    for half_gib in range(1, 36, 2):
+        cards = [card(half_gib / 2), *([card(second_gib, 1)] if second_gib else [])]
+        decision = decide(command(text), options, facts(header, *cards))
+        if decision.outcome == REFUSED:
+            continue
+        ctx, layers, _ = after(decision)
+        assert ctx <= pins_of(list(command(text))).ctx
+        assert layers <= 99
+        again = decide(decision.argv, options, facts(header, *cards))
+        assert (again.outcome, again.argv) == (UNCHANGED, decision.argv), (half_gib, decision.text, again.text)
