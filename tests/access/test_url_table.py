@@ -25,6 +25,7 @@ from tests.access.url_table import (
     ADMIN,
     BY_CODE,
     EDITOR,
+    HINDERED,
     HOST,
     HTMX,
     MODEL,
