@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from models_app.core.catalog import Header
+from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.pins import ALL_LAYERS, AUTO_LAYERS, Pins, flag_values, pins_of
 from models_app.core.launch.text_knobs import TextKnobs, text_knobs_of
+from models_app.core.launch.tokens import split_flag_token
 from models_app.core.planning.batch import DEFAULT_BATCH, DENSE_UBATCH
 from models_app.core.planning.drafters import (
     draft_length,
@@ -28,9 +30,13 @@ NO_SPEC = "none"
 NOT_FOLLOWED = frozenset(
     {
         *("-ot", "--override-tensor", "-otd", "--override-tensor-draft", "--spec-draft-override-tensor"),
-        *("-cmoe", "--cpu-moe", "-cmoed", "--cpu-moe-draft", "-ncmoed", "--n-cpu-moe-draft"),
-        *("--rpc", "-devd", "--device-draft", "--mmproj-url", "-mmu", "-hf", "-hfr", "--hf-repo"),
-        *("--embedding", "--embeddings", "--reranking", "--rerank"),
+        *("-cmoe", "--cpu-moe", "-cmoed", "--cpu-moe-draft", "--spec-draft-cpu-moe", "-ncffn", "--n-cpu-ffn"),
+        *("-ncmoed", "--n-cpu-moe-draft", "--spec-draft-n-cpu-moe", "--spec-draft-ncmoe"),
+        *("-devd", "--device-draft", "--spec-draft-device", "-mmdev", "--mmproj-device", "--rpc", "--no-host"),
+        *("-mu", "--model-url", "-dr", "--docker-repo", "-hf", "-hfr", "--hf-repo", "-hff", "--hf-file"),
+        *("-hfd", "-hfrd", "--hf-repo-draft", "--spec-draft-hf", "-mmu", "--mmproj-url"),
+        *("--embedding", "--embeddings", "--rerank", "--reranking", "--pooling"),
+        *("--kv-unified-per-slot", "-lzm", "--lazy-mode", "--override-kv"),
     }
 )
 """Flags of llama-server that move memory, or change what needs it, in ways that no projection of ours follows."""
@@ -94,8 +100,9 @@ def read_command(argv: Sequence[str]) -> Command:
 
 def _reason_to_leave(command: Command) -> str:
     given, pins = command.given, command.pins
-    if found := next((word for word in command.argv if word.partition("=")[0] in NOT_FOLLOWED), ""):
-        return f"the estimate does not follow {found.partition('=')[0]}"
+    names = (LLAMA.folded(split_flag_token(word).name) for word in command.argv[1:])
+    if found := next((name for name in names if name in NOT_FOLLOWED), ""):
+        return f"the estimate does not follow {found}"
     if not command.model.lower().endswith(".gguf"):
         return "its model is no GGUF file"
     if given.get("device", "").lower() == "none" or pins.ngl == 0:
