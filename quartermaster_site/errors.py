@@ -9,6 +9,7 @@ from gpus_app.core.errors import QuartermasterError
 __all__ = [
     "Busy",
     "EditConflict",
+    "Gone",
     "NotAllowed",
     "NotFound",
     "QuartermasterError",
@@ -44,6 +45,13 @@ class NotAllowed(SiteError):
 class NotFound(SiteError):
     status = 404
     title = "Not found"
+
+
+class Gone(SiteError):
+    """What somebody holds was good once, and never will be again."""
+
+    status = 410
+    title = "Not valid any more"
 
 
 class EditConflict(SiteError):

@@ -12,7 +12,7 @@ from gpus_app import agents, enrolment
 from gpus_app.models import Agent
 from quartermaster_site.access.networks import group_of
 from quartermaster_site.agent.identity import is_signed
-from quartermaster_site.errors import Busy, NotAllowed
+from quartermaster_site.errors import Busy, Gone, NotAllowed
 from quartermaster_site.http import client_address, client_of_request
 from quartermaster_site.rate import RateLimit
 from quartermaster_site.version import product_version
@@ -62,7 +62,7 @@ def enrol(request: HttpRequest, asked: EnrolIn) -> dict[str, Any]:
 
 @router.post("/agents/check/", auth=None, include_in_schema=False)
 def check(request: HttpRequest, asked: CheckIn) -> dict[str, Any]:
-    """Whether the machine may go on: `state` is ok, second or mismatch. NotAllowed for one that was cut off."""
+    """Whether the machine may go on: `state` is ok, second or mismatch. Gone for one that was cut off."""
     address = _limited(CHECKS, request)
     try:
         asker = Asker(**json.loads(asked.body))
@@ -70,7 +70,7 @@ def check(request: HttpRequest, asked: CheckIn) -> dict[str, Any]:
         raise NotAllowed("The body cannot be used.") from error
     agent = Agent.objects.select_related("host").filter(enrolment=asker.enrolment).first()
     if agent is None or not is_signed(agent.public_key, asked.signature, asked.body.encode("utf-8", "replace")):
-        raise NotAllowed(
+        raise Gone(
             "This machine's enrolment is not valid any more: its host was removed or enrolled anew. Stop this agent, "
             "or enrol the machine again with a new code."
         )

@@ -51,7 +51,7 @@ def about_this_machine() -> dict[str, Any]:
 
 def enrol(server: str, code: str, public_key: str, ca: str) -> dict[str, Any]:
     """The server's answer to a code. Raises Unreachable, Rejected."""
-    return _post(server, "/enrol/", {"code": code, "public_key": public_key, **about_this_machine()}, ca)
+    return _post(server, "/enrol/", {"code": code, "public_key": public_key, **about_this_machine()}, ca, (403, 422))
 
 
 def check(identity: Identity, instance: str, *, leaving: bool = False) -> dict[str, Any]:
@@ -62,10 +62,11 @@ def check(identity: Identity, instance: str, *, leaving: bool = False) -> dict[s
     who = {"enrolment": identity.enrolment, "instance": instance, "leaving": leaving}
     body = json.dumps({**who, **about_this_machine()})
     sent = {"body": body, "signature": identity.sign(body.encode())}
-    return _post(identity.server, "/check/", sent, identity.server_ca)
+    # Any other refusal (a list of networks, say) may be over in a while: the agent goes on.
+    return _post(identity.server, "/check/", sent, identity.server_ca, (410,))
 
 
-def _post(server: str, path: str, data: dict[str, Any], ca: str) -> dict[str, Any]:
+def _post(server: str, path: str, data: dict[str, Any], ca: str, final: tuple[int, ...]) -> dict[str, Any]:
     request = urllib.request.Request(  # noqa: S310 - the scheme was checked
         server + _API + path, json.dumps(data).encode(), {"Content-Type": "application/json"}
     )
@@ -73,7 +74,7 @@ def _post(server: str, path: str, data: dict[str, Any], ca: str) -> dict[str, An
         with _opener(ca).open(request, timeout=_SECONDS) as response:
             answer = json.loads(response.read(_MOST_BYTES))
     except urllib.error.HTTPError as error:
-        raise _refusal(server, error) from error
+        raise _refusal(server, error, final) from error
     except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise Unreachable(f"{server} does not answer: {reason}.") from error
@@ -91,7 +92,7 @@ def _opener(ca: str) -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(*handlers)
 
 
-def _refusal(server: str, error: urllib.error.HTTPError) -> QuartermasterError:
+def _refusal(server: str, error: urllib.error.HTTPError, final: tuple[int, ...]) -> QuartermasterError:
     try:
         problem = json.loads(error.read(_MOST_BYTES))["error"]
         message = str(problem["message"])
@@ -104,6 +105,6 @@ def _refusal(server: str, error: urllib.error.HTTPError) -> QuartermasterError:
         elif error.code == 403:
             hint = " Does its list of networks admit this machine?"
         return Unreachable(f"{server} answered {error.code}.{hint}")
-    if error.code in (403, 409, 422):
+    if error.code in final:
         return Rejected(message, error.code)
     return Unreachable(f"{server} answered {error.code}: {message}")

@@ -193,12 +193,22 @@ def test_and_later_too(server, me, monkeypatch):
 
 def test_one_that_was_cut_off_stops(server, me, monkeypatch, capsys):
     ok = (200, {"state": "ok"})
-    server.answers = [ok, ok, (403, {"error": {"message": "This machine's enrolment is not valid any more."}})]
+    server.answers = [ok, ok, (410, {"error": {"message": "This machine's enrolment is not valid any more."}})]
     found = Asked(me, monkeypatch)
     monkeypatch.setattr(command, "Agent", lambda me: found.agent)
     assert command.main([]) == 3
     assert len(found.stopped) == 1
     assert "not valid any more" in capsys.readouterr().err
+
+
+def test_a_list_of_networks_stops_nothing(server, me, monkeypatch, capsys):
+    ok = (200, {"state": "ok"})
+    server.answers = [ok, ok, (403, {"error": {"message": "Not from this address."}})]
+    found = Asked(me, monkeypatch)
+    stop_after(monkeypatch, 3)
+    found.agent.run()
+    assert (found.started, found.stopped) == ([1], [])
+    assert "Not from this address. The worker goes on" in capsys.readouterr().err
 
 
 def test_another_version_waits_and_goes_on_when_it_fits(server, me, monkeypatch, capsys):

@@ -138,7 +138,7 @@ class TestEndpoints:
     def test_a_forged_check_learns_nothing(self, admin):
         given = enrol(code_on(admin.post("/machines/add/", {"slug": "gpu-a"})))[0].json()
         response = check(identity.new_key()[0], given["enrolment"])
-        assert response.status_code == 403
+        assert response.status_code == 410
         assert "not valid any more" in response.json()["error"]["message"]
 
     def test_one_that_was_cut_off_is_told(self, admin):
