@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,8 +46,11 @@ def review_side(
     publishing: Publishing,
     user: Any,
     found: Sequence[CheckFinding] = (),
+    shown: Callable[[str], str],
 ) -> ReviewSide:
-    """`found` is what the host says against writing it now; `unseen` are the changes that the person does not see."""
+    """`found` is what the host says against writing it now; `unseen` are the changes that the person does not see, and
+    `shown` gives what stands in place of a text that names what is hidden.
+    """
     revision, live, mass = comparison.after, comparison.before, comparison.mass
     same = live is not None and live.body_sha256 == revision.body_sha256
     pinned = publishing.pinned.number if publishing.pinned and publishing.pinned_id != revision.pk else 0
@@ -55,7 +58,7 @@ def review_side(
     if action and unseen:
         action, held = "", f"{unseen_text(unseen)}: somebody who sees all of this host can have it written."
     if action and (blocked := _blocked(found)):
-        action, held = "", blocked
+        action, held = "", shown(blocked)
     tone, headline = _verdict(revision, config, same=same, holds=mass.holds)
     return ReviewSide(
         tone=tone,

@@ -10,6 +10,7 @@ from django.utils import timezone
 from gpus_app.models import Host
 from models_app.models import Publishing, Revision, RevisionDetails
 from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of, watch_of
+from models_app.selectors.entry_sight import EntrySight
 from models_app.selectors.host_findings import blocking_findings, files_to_check
 from models_app.services.drift import forget_question, note_ours, require_undrifted
 from models_app.services.key_export import companions_of
@@ -54,15 +55,15 @@ def start_write(
         if publishing.policy == Publishing.Policy.APPROVAL and revision.sha256 != host.written_sha256:
             _approve(revision, actor)
         _require_confirmed(host, revision, typed_slug, actor)
-        _require_host_agrees(host, revision)
+        _require_host_agrees(host, revision, actor)
         return queue_write(host=host, revision=revision, replace=replace, message=message, actor=actor)
 
 
-def _require_host_agrees(host: Host, revision: Revision) -> None:
+def _require_host_agrees(host: Host, revision: Revision, actor: Actor) -> None:
     """The rules that need the host. Whether a file of others lies there now (V-13) only the host can say."""
     first = next((item for item in blocking_findings(host, revision) if item.rule != "V-13"), None)
     if first is not None:
-        raise Refused(f"{first.rule}: {first.message}.")
+        raise Refused(EntrySight(actor.user, host).shown(f"{first.rule}: {first.message}."))
 
 
 def checked_message(text: str) -> str:

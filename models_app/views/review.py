@@ -123,6 +123,7 @@ def _review(
                 publishing=publishing,
                 user=request.user,
                 found=found,
+                shown=sight.shown,
             ),
             "foreign": foreign_text(selectors.refused_write(host), found),
             "authors": ", ".join(sorted({change.actor for change in seen.comparison.changes})),

@@ -173,5 +173,6 @@ def config_settings(request: Request, slug: str, number: int) -> HttpResponse:
     found = adopt_settings(revision=selectors.get_revision(host, number), actor=actor_of(request))
     messages.success(request, adopted_text(found, number))
     if found.left:
-        messages.warning(request, f"To be done by hand: {', '.join(found.left[:10])}.")
+        words = f"To be done by hand: {', '.join(found.left[:10])}."
+        messages.warning(request, EntrySight(request.user, host).shown(words))
     return go_to(request, reverse("models:config-review", args=[slug]))

@@ -27,8 +27,10 @@ from models_app.models import (
     TargetWatch,
 )
 from models_app.routing import ALL
+from models_app.services.adopting import adopt_settings
 from models_app.services.drift_choices import keep_ours
 from models_app.services.publishing import roll_back, submit
+from models_app.services.target_looks import adopt_seen
 from models_app.services.writing import start_write
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import Policy
@@ -358,10 +360,11 @@ def test_policy_lets_a_change_be_published_that_is_visible_as_a_whole(tree, host
     assert Job.objects.filter(kind="publish").exists()
 
 
-@pytest.mark.parametrize("way", ["write", "submit", "roll back", "keep ours"])
+@pytest.mark.parametrize("way", ["write", "submit", "roll back", "keep ours", "adopt"])
 def test_policy_case_8_holds_for_every_way_to_the_host(tree, host, edda, make_user, way):
-    if way != "keep ours":
+    if way not in ("keep ours", "adopt"):
         TargetWatch.objects.all().delete()
+    TargetWatch.objects.filter(host=host).update(sha256="3" * 64 if way == "adopt" else "d" * 64)
     if way == "submit":
         Publishing.objects.update(policy="approval")
     Revision.objects.filter(number=4).delete()
@@ -376,12 +379,33 @@ def test_policy_case_8_holds_for_every_way_to_the_host(tree, host, edda, make_us
                 submit(revision=text_of(host, 3), actor=by)
             case "roll back":
                 roll_back(revision=text_of(host, 3), actor=by)
+            case "adopt":
+                adopt_seen(host=host, sha256="3" * 64, actor=by)
             case "keep ours":
                 keep_ours(host=host, finding=f"edited:{'d' * 64}", actor=by)
 
     with pytest.raises(NotAllowed, match="change(s?) you cannot see"):
         tried(edda)
     tried(make_user("editor", "emil"))
+
+
+def test_policy_keeps_what_stands_against_a_write_from_naming_a_hidden_model(tree, host, signed_in):
+    TargetWatch.objects.all().delete()
+    Row.objects.filter(path=PATH).update(state="missing")
+    page = signed_in.get("/config/local/review/").content
+    refused = signed_in.post("/config/local/4/write/", {"path": host.publish_path})
+    assert refused.status_code == 422
+    for body in (page, refused.content):
+        assert b"my-secret" not in body
+        assert b"This names models that you may not see" in body
+    assert not Job.objects.filter(kind="publish").exists()
+
+
+def test_policy_settings_of_a_text_come_back_only_where_one_may_edit_all_of_it(tree, host, edda):
+    Change.objects.filter(match=PATH).update(after={"temp": 0.3})
+    RevisionDetails.objects.filter(revision__number=2).update(inputs={"version": "1", "last_change": 0})
+    with pytest.raises(NotAllowed, match="1 model that you may not edit"):
+        adopt_settings(revision=text_of(host, 2), actor=actor(edda))
 
 
 def test_policy_cases_2_and_5_refuse_what_is_about_the_whole_host(tree, host, make_user):
