@@ -9,7 +9,7 @@ from django.db.models.functions import Cast
 
 from gpus_app.models import Host
 from models_app.models import Row, StoredPlan
-from models_app.selectors.sight import sees_all, visible
+from models_app.selectors.sight import sees_all
 from quartermaster_site.access.grants import ROWS, Fields, grants_of
 from quartermaster_site.jobs.models import Job
 
@@ -29,8 +29,8 @@ class JobSightOf:
     def seen(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
         if not self.grants.hide_something:
             return jobs
-        hosts = [host.pk for host in visible(self.user, Host.objects.only("pk"))]
-        own_host = Q(host=None) | Q(host__in=hosts) | Q(started_by__isnull=False, started_by=self.user.pk)
+        hosts = self.grants.hosts()
+        own_host = Q(host=None) | hosts | Q(started_by__isnull=False, started_by=self.user.pk)
         about_host = ~Q(object_type__in=(ROW, SPEECH, ROUTER)) & own_host
         return jobs.filter(about_host | self._of_rows() | self._of_speech() | self._of_routers(hosts))
 
@@ -45,12 +45,12 @@ class JobSightOf:
             found |= Q(object_type=SPEECH, object_id__startswith=f"{number} ")
         return found
 
-    def _of_routers(self, hosts: list[int]) -> Q:
+    def _of_routers(self, hosts: Q) -> Q:
         """An entry that no plan knows is judged by its id alone."""
         plans = StoredPlan.objects.filter(row__host=OuterRef("host"), profile_id=OuterRef("object_label")).order_by()
         known = Exists(self.grants.seen(plans, ROWS.behind("row")))
         condition = self.grants.condition(LABELS)
-        foreign = Q(host__in=hosts) & ~Q(Exists(plans)) & (Q() if condition is None else Q(condition))
+        foreign = hosts & ~Q(Exists(plans)) & (Q() if condition is None else Q(condition))
         return Q(object_type=ROUTER) & (Q(known) | foreign)
 
     def is_whole(self, job: Job) -> bool:

@@ -57,6 +57,14 @@ class Grants:
         """Whether anything may be hidden from this person; most never see a condition."""
         return self.default < Level.VIEW or any(rule.level < Level.VIEW for rule in self.rules)
 
+    def hosts(self, field: str = "host") -> Q:
+        """The rows of a table whose host this person may see. Policies about whole hosts tell without a query."""
+        named = {rule.host for rule in self.rules if rule.is_host_wide and rule.host is not None}
+        hidden = {host for host in named if self.on(Scope(host)) < Level.VIEW}
+        if self.on(Scope(0)) < Level.VIEW:  # what holds on a host of which no policy speaks
+            return Q(**{f"{field}__in": named - hidden})
+        return Q(**{f"{field}__isnull": False}) & ~Q(**{f"{field}__in": hidden})
+
     def reaches(self, level: Level) -> bool:
         """Whether there may be an object on which this person has `level`."""
         return self.default >= level or any(rule.level >= level for rule in self.rules)

@@ -55,6 +55,18 @@ def test_policy_patterns_mean_the_same_in_queries(rows):
         same(rows, grants((pattern, Level.NONE), ("*vl*", Level.EDIT), ("*", Level.VIEW)))
 
 
+def test_policy_of_hosts_is_a_condition_that_costs_no_query(rows):
+    one, other = rows[0].host, Host.objects.create(slug="gpu-b", name="B")
+    hide = ("*", Level.NONE)
+    for found, seen in (
+        (grants(hide, host=one.pk), {other}),
+        (grants(("*", Level.VIEW), host=one.pk, default=Level.NONE), {one}),
+        (grants(("*vl*", Level.NONE)), {one, other}),
+        (grants(hide), set()),
+    ):
+        assert set(Host.objects.filter(found.hosts("pk"))) == seen
+
+
 def test_policy_of_one_host_and_of_all_mean_the_same_in_queries(rows):
     host = rows[0].host_id
     same(rows, grants(("*", Level.NONE), host=host))
