@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from django.urls import reverse
 
-from gpus_app.models import Dialect, Host, HostSetting
+from gpus_app.models import Dialect, Host, HostSetting, OsFamily
 from models_app.editor_form import EditorForm
 from models_app.fleet_sections import FLEET_SECTIONS
+from models_app.models import SpawnGuard
 from models_app.pages.editor_page import Control, Facts, control_of
 from models_app.section_form import FORM_SECTIONS
 
@@ -57,8 +58,18 @@ def _control(control: Control, form: EditorForm, stored: HostSetting) -> Control
     return replace(control, origin=origin, automatic="", options=options)
 
 
+def _guard_place(host: Host) -> str:
+    """Where the host has its spawn guard, or why commands will not begin with it."""
+    if host.os_family == OsFamily.WINDOWS:
+        return "On Windows there is none: a program there cannot become another one."
+    place: SpawnGuard | None = getattr(host, "spawn_guard", None)
+    if place is None or not place.program:
+        return "Where this host has it is not known yet: its next scan says so."
+    return f"This host has it at {place.program}."
+
+
 def router_note(host: Host, section: str) -> str:
     """What the host's router does not take from a section, "" where it takes all."""
     if (host.publish_dialect, section) == (Dialect.LLAMA_SWAP, "guards"):
-        return _SPAWN_GUARD
+        return f"{_SPAWN_GUARD} {_guard_place(host)}"
     return "" if host.publish_dialect == Dialect.QUARTERMASTER else _OTHER_ROUTER.get(section, "")

@@ -13,6 +13,7 @@ from models_app.core.export.revisions.compare import compare
 from models_app.core.imports.report import Status
 from models_app.models import Override, Revision, Row, SpawnGuard
 from models_app.pages.difference import _field_line
+from models_app.pages.section_page import router_note
 from models_app.services.import_applying import items_of_batch
 from models_app.services.sections import save_fleet_section
 from models_app.services.spawn_guards import note_place
@@ -142,3 +143,16 @@ def test_a_comparison_calls_it_by_its_name():
     (line,) = [_field_line(field, "llama-swap") for field in model.fields]
     assert (line.label, line.name, line.before) == ("Spawn guard", "quartermaster-spawn", None)
     assert "--target-gb 11.5 --min-gpu-fraction 0.5" in line.after
+
+
+def test_the_settings_say_where_a_host_has_it(host):
+    host.publish_dialect = "llama-swap"
+    assert "not known yet: its next scan says so" in router_note(host, "guards")
+    note_place(host=host, value=PLACE)
+    host = Host.objects.get(pk=host.pk)
+    assert f"This host has it at {PLACE['program']}." in router_note(host, "guards")
+    assert PLACE["program"] not in router_note(host, "kv")
+    host.os_family = OsFamily.WINDOWS
+    assert "On Windows there is none" in router_note(host, "guards")
+    host.publish_dialect = "quartermaster"
+    assert router_note(host, "guards") == ""
