@@ -14,8 +14,12 @@ BENCHMARKS = {
     "config": "the file of 1,000 models with four profiles each: rendering from plans, and the pages that compare",
     "editor": "previews, a bulk edit and the weight of pages among 500 models on 4 hosts, against an empty view",
     "live": "200 viewers polling the live page of a host, against one viewer: real web server, five seconds a poll",
+    "fleet": "20 machines with 500 models each: real agents, all first scans at once, the Overview meanwhile",
     "page": "server time of pages and previews with the whole zoo, against an empty view",
 }
+ALONE = ("fleet",)
+"""Minutes of everything the machine has: run when they are named."""
+OPTIONS = {"fleet": ("hosts", "models")}
 
 
 def main() -> int:
@@ -24,18 +28,23 @@ def main() -> int:
         prog="quartermaster bench",
         description="ratios against a baseline of the same run; code 1 when a limit is missed",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHMARKS)}; none named: all")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHMARKS)}; none named: all but {' and '.join(ALONE)}"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--json", action="store_true", help="one JSON list and nothing else")
+    parser.add_argument("--hosts", type=int, metavar="N", help="machines of fleet (20)")
+    parser.add_argument("--models", type=int, metavar="M", help="models on each of them (500)")
     options = parser.parse_args()
     unknown = set(options.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"unknown benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
     rows = []
-    for name in options.names or BENCHMARKS:
+    for name in options.names or [name for name in BENCHMARKS if name not in ALONE]:
         if not options.json:
             print(f"{name}: {BENCHMARKS[name]}", flush=True)
-        for row in importlib.import_module(f"bench.{name}").run(options.quick):
+        given = {option: getattr(options, option) for option in OPTIONS.get(name, ())}
+        for row in importlib.import_module(f"bench.{name}").run(options.quick, **given):
             rows.append({"benchmark": name, **row})
             if not options.json:
                 print_row(row)

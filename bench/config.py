@@ -25,9 +25,9 @@ def run(quick: bool = False) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="qm-bench-data-") as data, zoo_tree() as folder:
         os.environ |= {"QM_DATA_DIR": data, "QM_DATABASE_URL": "", "QM_REDIS_URL": "", "QM_ROLE": "all"}
         os.environ["DJANGO_SETTINGS_MODULE"] = "quartermaster_site.settings"
-        from bench.page import _signed_in_with
+        from bench.page import signed_in_with
 
-        client, _ = _signed_in_with(folder)
+        client, _ = signed_in_with(folder)
         return _measured(client, 3 if quick else 7)
 
 
