@@ -77,6 +77,6 @@ def guard_notes(entries: Sequence[Entry], place: GuardPlace, rules: str = POSIX)
     if rules == WINDOWS:
         return [f"NOTE: no spawn guard for {many}: a program on Windows cannot become another one"]
     return [
-        f"WARNING: no spawn guard for {many}: where quartermaster-spawn lies on this host is not known; have its"
-        " devices read again"
+        f"WARNING: no spawn guard for {many}: where quartermaster-spawn lies on this host is not known; its next scan"
+        " says so"
     ]
