@@ -53,10 +53,13 @@ def machine_show(request: Request, slug: str) -> HttpResponse:
     return page(request, "hosts/machine_detail.html", context, fragments=["machine"])
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @needs(Level.MANAGE)
 def machine_code(request: Request, slug: str) -> HttpResponse:
+    """Whether to cut the machine off, then its new code."""
     host = host_for(request.user, slug, Level.MANAGE)
+    if request.method != "POST":
+        return page(request, "hosts/machine_renew.html", {"host": host})
     return _code_page(request, host, enrolment.new_code(host=host, actor=actor_of(request)))
 
 
