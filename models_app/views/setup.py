@@ -28,7 +28,7 @@ from quartermaster_site.errors import NotAllowed, NotFound, Refused
 from quartermaster_site.http import Request, go_to, page
 
 PROOF = "setup-proof"
-BACKEND = "django.contrib.auth.backends.ModelBackend"
+BACKEND = "quartermaster_site.access.backends.WithAccount"
 View = Callable[[Request, Step], HttpResponse]
 
 

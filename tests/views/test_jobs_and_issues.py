@@ -181,7 +181,7 @@ def test_a_finding_does_not_drag_its_scan_along(scanned: Host, viewer: Client) -
 def test_no_query_holds_a_nul(gpu_host: Host, viewer: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """PostgreSQL takes none, not even to compare with."""
     asked: list[Any] = []
-    monkeypatch.setattr(job_views.selectors, "jobs", lambda **wanted: asked.append(wanted) or Job.objects.none())
+    monkeypatch.setattr(job_views.selectors, "jobs", lambda user, **wanted: asked.append(wanted) or Job.objects.none())
     assert viewer.get("/jobs/?host=a%00b&state=%00&kind=%00").status_code == 200
     assert [(wanted["host"], wanted["state"], wanted["kind"]) for wanted in asked] == [("ab", "", "")]
     wanted = ModelFilter.from_query(QueryDict("host=a%00b&q=c%00d&cat=%00&state=%00"))
