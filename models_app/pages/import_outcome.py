@@ -8,7 +8,7 @@ from typing import Any
 from models_app.core.errors import ExportError
 from models_app.core.imports.meaning import THERE, differences, meaning_of
 from models_app.models import ImportBatch, Revision
-from models_app.pages.import_page import shown
+from models_app.pages.import_words import shown
 from models_app.selectors.sight import IN_PARTS
 from models_app.services.arguments import rules_of
 from models_app.services.import_config import without_secrets

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from models_app.core.export.dialects import BY_SLUG
-from models_app.core.fields import MODEL_FIELDS, SETTINGS_FIELDS
 from models_app.core.imports.allotting import EXACT, RAW, SAME, SETTINGS
 from models_app.core.imports.mapping import BACKENDS, MODELS
-from models_app.core.imports.report import Item, Kind, Needs, Status, Target
+from models_app.core.imports.report import Item, Needs, Status
 from models_app.models import ImportBatch
+from models_app.pages.import_words import about, maps_to, shown
 from models_app.pages.token_diff import TokenDiff, token_diff
 from models_app.services.import_applying import LEVELS, items_of_batch
 from models_app.services.import_sight import ImportSight
@@ -20,7 +19,6 @@ from quartermaster_site.access.permissions import Level
 from quartermaster_site.access.redaction import redact
 from quartermaster_site.figures import counted
 
-MOST_CHARACTERS = 300
 MOST_OPEN = 150
 """Entries whose items are on the page; of the others it says how many there are."""
 SECTION_TITLES = {
@@ -46,7 +44,6 @@ WAY_WORDS = {
     EXACT: ("act", "to take over", "up"),
     RAW: ("warn", "kept as it is", "lock"),
 }
-_LABELS = {field.key: field.label for field in (*SETTINGS_FIELDS, *MODEL_FIELDS)} | {"pollSec": "seconds between looks"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,43 +266,3 @@ def _item_line(number: int, item: Item, level: Level, *, theirs: bool = False) -
         ticked=(item.status == Status.NEW and item.section != "elsewhere")
         or (theirs and item.status == Status.CONFLICT),
     )
-
-
-def about(target: Target) -> str:
-    """What a line is about where it stands under no heading that says so."""
-    if target.kind in (Kind.OVERRIDE, Kind.VARIANT):
-        return f"{target.subject.replace(chr(92), '/').rpartition('/')[2]}: "
-    return ""
-
-
-def maps_to(target: Target) -> str:
-    """Where an item goes, in the words of the pages."""
-    label = _LABELS.get(target.field, target.field)
-    match target.kind:
-        case Kind.VARIANT | Kind.FLEET_VARIANT:
-            return f"variant {target.variant}: {label}"
-        case Kind.SETTING:
-            return f"settings of the host: {label}"
-        case Kind.FRAGMENT:
-            return "raw fragment"
-        case Kind.RULE:
-            return f"rule {target.subject}{f' for {target.variant}' if target.variant else ''}"
-        case Kind.ROOT | Kind.BACKEND:
-            return f"{'folder' if target.kind == Kind.ROOT else 'executable'} {target.subject}"
-        case Kind.NOWHERE:
-            return "-"
-        case Kind.OVERRIDE:
-            return label or "nothing to do"
-    return str(target.kind.value).replace("-", " ")
-
-
-def shown(value: Any, *, secret: bool = False) -> str:
-    """A value on one line, masked where it looks secret."""
-    if value is None:
-        return ""
-    masked = redact(value)
-    if secret and masked == value:
-        return "…"
-    text = masked if isinstance(masked, str) else json.dumps(masked, ensure_ascii=False, default=str)
-    text = " ".join(text.split())
-    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 2]} …"

@@ -22,7 +22,7 @@ from models_app.core.state.sidecar import FILE_NAME
 from models_app.core.verbs.answers import shown as printable
 from models_app.management.commands.export_files import DJANGOS_OWN, no_trace_of_a_closed_pipe, the_host
 from models_app.models import ImportBatch
-from models_app.pages.import_page import about, maps_to, shown
+from models_app.pages.import_words import about, maps_to, shown
 from models_app.services.import_applying import Choice, items_of_batch, start_apply
 from models_app.services.import_undoing import undo_import
 from models_app.services.importing import AUTO, CONFIG, SETTINGS, start_import
