@@ -12,10 +12,12 @@ from typing import Any
 
 from django.apps import apps
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
 from django.db import models
 from django.utils import timezone
 
-from gpus_app.models import Backend, Device, Host, HostSetting
+from gpus_app import telemetry
+from gpus_app.models import Backend, Device, Host, HostSetting, Telemetry
 from models_app.models import (
     ApiKey,
     Audition,
@@ -40,7 +42,7 @@ from models_app.models import (
     Variant,
     Verification,
 )
-from quartermaster_site.access.models import ApiToken, AuditEntry
+from quartermaster_site.access.models import ApiToken, AuditEntry, NetworkList
 from quartermaster_site.jobs.models import Job
 from tests.security.markup import MARK
 
@@ -97,7 +99,8 @@ JSON_MARKS = {
             "HeaderFacts.facts", "Row.found",
             "ImportBatch.report value", "ImportBatch.report source", "ImportBatch.findings", "Revision.findings",
             "Revision.summary", "AuditEntry.changes", "ApiKey.ids", "Backend.probe", "Verification.notes",
-            "User.username", "User.email",
+            "User.username", "Group.name", "NetworkList.note", "Telemetry.note", "Telemetry.process",
+            "Telemetry.disk", "User.email",
         )
     )
 }  # fmt: skip
@@ -190,6 +193,10 @@ def _fill_json(tree: dict[str, int]) -> None:
     listed = {"state": "loaded", "since": now.isoformat(), "id": word("Router.listed.id")}
     listed |= {"aliases": [word("Router.listed.alias")], "command": [word("Router.listed.command")]}
     Router.objects.update(listed=[listed, {**listed, "state": "unloaded"}])
+    Group.objects.update(name=payload(JSON_MARKS["Group.name"], 150))
+    note = {"network": "192.0.2.0/24", "admins_only": False, "note": payload(JSON_MARKS["NetworkList.note"], 100)}
+    NetworkList.objects.update_or_create(pk=1, defaults={"rules": [note], "version": 1})
+    Telemetry.objects.update_or_create(host=host, defaults={"received_at": now, "ordered_at": now, "sample": _sample()})
     SpeechServer.objects.update(listed=[{"name": word("SpeechServer.listed"), "kind": "registered"}])
     Audition.objects.update(request={"input": word("Audition.request"), "voice": "x"})
     Override.objects.update(fields={"aliases": [word("Override.fields")], "customArgs": word("Override.fields")})
@@ -228,6 +235,15 @@ def _fill_json(tree: dict[str, int]) -> None:
     }.items():
         HostSetting.objects.update_or_create(host=host, section=section, defaults={"values": values, "version": 1})
     _fill_import(ImportBatch.objects.get(pk=tree["batch"]))
+
+
+def _sample() -> dict[str, Any]:
+    """What a host reported of itself, stored as it is."""
+    device = {"index": 0, "name": "x", "total_bytes": 2, "used_bytes": 1, "others": [[word("Telemetry.process"), 1]]}
+    disk = {"path": word("Telemetry.disk"), "total_bytes": 2, "free_bytes": 1}
+    sizes = {"total_bytes": 2, "available_bytes": 1}
+    raw = {"devices": [device], "ram": sizes, "disks": [disk], "notes": [word("Telemetry.note")], "cpu_percent": 1}
+    return telemetry.checked(raw)
 
 
 def _fill_import(batch: ImportBatch) -> None:
