@@ -9,12 +9,26 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from kombu.transport import redis
+from kombu.transport import redis, virtual
+from redis.exceptions import ExecAbortError, OutOfMemoryError
 
 log = logging.getLogger(__name__)
 
 
+class QoS(redis.QoS):
+    def append(self, message: Any, delivery_tag: str) -> None:
+        """Note what was taken and is not confirmed. A full Redis has handed it out and keeps no note: kombu would end
+        the worker, and the message would be gone."""
+        try:
+            super().append(message, delivery_tag)  # type: ignore[no-untyped-call]
+        except (OutOfMemoryError, ExecAbortError):
+            log.warning("the broker is full: a message is handled without a note of it there")
+            virtual.QoS.append(self, message, delivery_tag)  # type: ignore[no-untyped-call]
+
+
 class Channel(redis.Channel):
+    QoS = QoS
+
     def get_table(self, exchange: str) -> list[Any]:
         return [(exchange, "", exchange)]
 

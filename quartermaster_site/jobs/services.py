@@ -123,6 +123,12 @@ def _send(job: Job, kind: kinds.Kind) -> None:
         _fail(job, "Broker", f"The task could not be queued: {error}", "Try again.")
 
 
+def send_again(job: Job) -> None:
+    """Repeat the message of a job that nobody has taken up."""
+    log.warning("job %s: its message is not in the broker any more; it is sent again", job.pk)
+    _send(job, kinds.BY_SLUG[job.kind])
+
+
 def _fail(job: Job, kind: str, error: str, advice: str = "") -> None:
     outcomes.fail(job, error_kind=kind, error=error, advice=advice)
     receiver_of(job).failed(job)

@@ -13,16 +13,20 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from quartermaster_site.jobs import kinds, outcomes, receiving, services
+from quartermaster_site.jobs import connection, kinds, outcomes, receiving, services
 from quartermaster_site.jobs.models import FINISHED, Job, State
 
 LOST_AFTER = timedelta(seconds=90)
 UNCLAIMED_AFTER = timedelta(minutes=10)
+SEND_AGAIN_AFTER = timedelta(seconds=45)
+VANISHED_AFTER = timedelta(seconds=120)
+"""A job whose message the broker has lost is sent again, and is lost when that does not help."""
 KEEP = timedelta(days=30)
 KEEP_FAILED = timedelta(days=90)
 _SILENT = "The worker stopped reporting: it was killed, or lost its connection."
 _STOPPED = "Quartermaster was stopped while this ran."
 _REPLACED = "The machine's agent was started anew while this ran."
+_VANISHED = "The broker has lost the message that would have started this, and nobody answered when it was repeated."
 _UNCLAIMED = "No worker took this up, although the host's worker is running."
 
 
@@ -64,7 +68,10 @@ def lose_of_predecessor(host: Any, since: datetime, silent: timedelta) -> None:
 
 
 def _look_at_unstarted(job: Job) -> None:
-    """A queued job waits while its host is away; one that a busy host can't have is not lost."""
+    """A queued job waits while its host is away; one that a busy host can't have is not lost.
+
+    Sending twice does no harm: whoever takes a job up does so once.
+    """
     reason = job.waits_for
     state = State.WAITING if reason else State.QUEUED
     if state != job.state:
@@ -72,9 +79,14 @@ def _look_at_unstarted(job: Job) -> None:
             state=state, state_reason=reason, queued_at=timezone.now()
         )
         return
-    busy = Job.objects.filter(host=job.host, state__in=[State.RUNNING, State.CANCELLING]).exists()
-    if not reason and not busy and timezone.now() - job.queued_at > UNCLAIMED_AFTER:
-        _lose(job.pk, _UNCLAIMED)
+    if reason or Job.objects.filter(host=job.host, state__in=[State.RUNNING, State.CANCELLING]).exists():
+        return
+    waited = timezone.now() - job.queued_at
+    vanished = waited > SEND_AGAIN_AFTER and connection.is_empty(job.queue)
+    if waited > (VANISHED_AFTER if vanished else UNCLAIMED_AFTER):
+        _lose(job.pk, _VANISHED if vanished else _UNCLAIMED)
+    elif vanished:
+        services.send_again(job)
 
 
 def _lose(pk: int, why: str, *, even_if_fresh: bool = False) -> None:

@@ -110,3 +110,41 @@ def test_a_sweep_without_anything_to_do_writes_nothing(make_job):
     with CaptureQueriesContext(connection) as captured:
         sweep()
     assert {query["sql"].split()[0] for query in captured} == {"SELECT"}
+
+
+class TestABrokerThatHasLostItsMessages:
+    @pytest.fixture(autouse=True)
+    def _empty(self, monkeypatch):
+        monkeypatch.setattr("quartermaster_site.jobs.connection.is_empty", lambda queue: True)
+
+    def test_what_just_began_to_wait_is_left_alone(self, make_job, sent):
+        make_job(queued_at=ago(seconds=30))
+        sweep()
+        assert sent == []
+
+    def test_it_is_sent_again(self, make_job, sent):
+        job = make_job(kind="publish", queued_at=ago(seconds=60), inputs={"text": ""})
+        sweep()
+        job.refresh_from_db()
+        assert job.state == State.QUEUED
+        assert [(task, arguments["job"], arguments["token"]) for task, _, arguments in sent] == [
+            ("models_app.host_tasks.write_config", job.pk, "secret-token")
+        ]
+
+    def test_it_is_lost_when_that_does_not_help(self, make_job, sent):
+        job = make_job(queued_at=ago(seconds=130))
+        sweep()
+        job.refresh_from_db()
+        assert (job.state, job.retries.get().state) == (State.LOST, State.QUEUED)
+
+    def test_a_busy_host_is_not_asked_again(self, make_job, sent):
+        make_job(state=State.RUNNING, kind="browse", heartbeat_at=timezone.now())
+        make_job(queued_at=ago(seconds=130))
+        sweep()
+        assert sent == []
+
+    def test_nor_one_that_is_away(self, make_job, host, sent):
+        make_job(state=State.WAITING, state_reason="host local is offline", queued_at=ago(minutes=5))
+        type(host).objects.update(last_seen_at=ago(minutes=5))
+        sweep()
+        assert sent == []
