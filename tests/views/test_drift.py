@@ -138,7 +138,7 @@ def test_what_was_found_before_can_be_had(target: Path, viewer: Client, beat: Ca
     beat()
     html = page(viewer, "/config/local/drift/")
     assert "Found before" in html
-    address = html.split("download>")[0].rpartition('href="')[2].partition('"')[0]
+    address = html.split(" download title")[0].rpartition('href="')[2].partition('"')[0]
     answer = viewer.get(address)
     assert answer.content.decode() == whole + "# mine\n"
     assert 'filename="found-' in answer["Content-Disposition"]
