@@ -253,7 +253,7 @@ def test_what_lies_beside_the_model_counts(zoo_header):
         ("-ngl 99 -c 8192 --override-kv a=int:1", "does not follow --override-kv"),
         ("-ngl 99 -c 8192 --embeddings", "does not follow --embeddings"),
         ("-ngl 99 -c 8192 -sm row", "does not follow --split-mode row"),
-        ("-ngl 99 -c 8192 --device Vulkan0,Vulkan1", "nobody knows which devices"),
+        ("-ngl 99 -c 8192 --device Vulkan0,Vulkan1", "nobody knows in which order vulkan numbers"),
         ("-ngl 99 -c 8192 --device CUDA7", "nobody knows which devices"),
         ("-ngl 99 -c 8192 --device what", "nobody knows which devices"),
         ("-ngl 99 -c 8192 -ts 1,1,1", "not one of 2 devices"),
@@ -283,12 +283,38 @@ def test_without_facts_nothing_changes(argv, given, reason):
     assert reason in decision.text
 
 
-def test_cards_whose_order_nobody_knows_are_left_alone(zoo_header):
+@pytest.mark.parametrize("text", ["-ngl 99 -c 32768", "-ngl 99 -c 32768 --device CUDA1"])
+def test_cards_whose_order_nobody_knows_are_left_alone(zoo_header, text):
     cards = card(1), card(1, 1, name="NVIDIA B")
-    header = zoo_header(DENSE)
-    decision = decide(command(), GuardOptions(), facts(header, *cards, environment={}))
-    assert "order of the devices is not known" in decision.text
-    assert decide(command(), GuardOptions(), facts(header, *cards)).outcome == REFUSED
+    header, unordered = zoo_header(DENSE), {"CUDA_VISIBLE_DEVICES": "0"}
+    for environment in ({}, unordered):
+        decision = decide(command(text), GuardOptions(), facts(header, *cards, environment=environment))
+        assert decision.outcome == UNCHANGED
+        assert "nobody knows" in decision.text
+    assert decide(command(text), GuardOptions(), facts(header, *cards)).outcome == REFUSED
+    by_id = {"CUDA_VISIBLE_DEVICES": "GPU-1"}
+    alone = decide(command(), GuardOptions(), facts(header, *cards, environment=by_id))
+    assert alone.outcome == REFUSED
+
+
+def radeon(free_gib, index=0, name="AMD A"):
+    return replace(card(free_gib, index, name=name), vendor="amd")
+
+
+@pytest.mark.parametrize(
+    ("readings", "environment", "outcome"),
+    [
+        ((radeon(1), radeon(20, 1)), {"HIP_VISIBLE_DEVICES": "1"}, UNCHANGED),
+        ((radeon(1), radeon(20, 1)), {"HIP_VISIBLE_DEVICES": "0"}, REFUSED),
+        ((radeon(1), radeon(20, 1, "AMD B")), {"HIP_VISIBLE_DEVICES": "0"}, UNCHANGED),  # in whose order?
+        ((radeon(1), card(23, 1)), {}, REFUSED),  # the card of another vendor is none of ROCm's
+    ],
+)
+def test_rocm_numbers_its_own_cards(zoo_header, readings, environment, outcome):
+    argv = ("/opt/rocm/llama-server", *command()[1:])
+    # The largest card says whose runtime it is: here always one of AMD's.
+    readings = [replace(item, total_bytes=item.total_bytes + (item.vendor == "amd")) for item in readings]
+    assert decide(argv, GuardOptions(), Facts(readings, environment, zoo_header(DENSE))).outcome == outcome
 
 
 @pytest.mark.parametrize(

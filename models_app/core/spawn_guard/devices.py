@@ -74,12 +74,12 @@ def launch_devices(
         raise LeaveAlone("there is no reading of a GPU")
     runtime = runtime_of(readings, program)
     numbering = _named_runtime(names) or runtime
-    seen = _visible(
-        [item for item in readings if VENDOR.get(numbering, item.vendor) == item.vendor], runtime, environment
-    )
+    own = [reading for reading in readings if VENDOR.get(numbering, reading.vendor) == reading.vendor]
+    listed = environment.get(HIDING[numbering])
+    seen = own if listed is None else _visible(own, listed)
     policy = policy_of(options)
     if names:
-        positions = _numbered(names, seen, numbering)
+        positions = _numbered(names, seen)
         chosen = [fold(seen[position], policy) for position in positions]
     else:
         chosen = list(gpu_set(seen, policy).devices)
@@ -87,13 +87,21 @@ def launch_devices(
         positions = tuple(index_at[device.index] for device in chosen)
     if not chosen:
         raise LeaveAlone("there is no reading of a GPU that counts")
-    if len(chosen) > 1 and numbering == CUDA and environment.get(ORDER) != BUS_ORDER and _differ(chosen):
-        raise LeaveAlone(f"the order of the devices is not known: {ORDER} is not {BUS_ORDER}")
+    hidden_by_number = any(word.strip().isdecimal() for word in (listed or "").split(","))
+    by_number = bool(names) or len(chosen) > 1 or hidden_by_number
+    if by_number and not _order_is_known(own, numbering, environment):
+        raise LeaveAlone(f"nobody knows in which order {numbering} numbers the devices")
     return LaunchDevices(tuple(chosen), runtime, tuple(names), positions)
 
 
-def _differ(devices: Sequence[GpuDevice]) -> bool:
-    return len({device.name for device in devices}) > 1
+def _order_is_known(devices: Sequence[DeviceReading], numbering: str, environment: Mapping[str, str]) -> bool:
+    """Ours is that of the bus. CUDA follows it where it is told to; Vulkan has an order of its own."""
+    if len(devices) < 2:
+        return True
+    if numbering == VULKAN:
+        return False
+    alike = len({device.name for device in devices}) == 1
+    return alike or (numbering == CUDA and environment.get(ORDER) == BUS_ORDER)
 
 
 def _named_runtime(names: Sequence[str]) -> str:
@@ -106,31 +114,25 @@ def _named_runtime(names: Sequence[str]) -> str:
     return found.pop()
 
 
-def _numbered(names: Sequence[str], seen: Sequence[DeviceReading], runtime: str) -> tuple[int, ...]:
-    """Positions of named devices. Vulkan numbers devices of all vendors in an order of its own."""
+def _numbered(names: Sequence[str], seen: Sequence[DeviceReading]) -> tuple[int, ...]:
+    """Positions of named devices among those that the program sees."""
     numbers = tuple(int(match[2]) for name in names if (match := _NAME.fullmatch(name)))
-    known = len(seen) == 1 if runtime == VULKAN else True
-    if not known or len(set(numbers)) != len(numbers) or max(numbers) >= len(seen):
+    if len(set(numbers)) != len(numbers) or max(numbers) >= len(seen):
         raise LeaveAlone(f"nobody knows which devices {','.join(names)[:60]} are")
     return numbers
 
 
-def _visible(
-    readings: Sequence[DeviceReading], runtime: str, environment: Mapping[str, str]
-) -> tuple[DeviceReading, ...]:
-    """Without the devices that are hidden, in the order in which the rest is numbered. As CUDA reads its variable: a
-    word that names no device ends the list.
+def _visible(readings: Sequence[DeviceReading], listed: str) -> list[DeviceReading]:
+    """The devices that are not hidden, in the order in which they are numbered then. As CUDA reads its variable: a word
+    that names no device ends the list.
     """
-    listed = environment.get(HIDING[runtime])
-    if listed is None:
-        return tuple(readings)
     found: list[DeviceReading] = []
     for word in listed.split(","):
         device = _device(word.strip(), readings)
         if device is None or device in found:
             break
         found.append(device)
-    return tuple(found)
+    return found
 
 
 def _device(word: str, readings: Sequence[DeviceReading]) -> DeviceReading | None:
