@@ -55,6 +55,8 @@ def child(
         "CELERY_SKIP_CHECKS": "1",
         **(settings or {}),
     }
+    for variable in settings or {}:
+        environment.pop(f"{variable}_FILE", None)
     if role == "host":
         for variable in _NOT_FOR_AGENTS if "QM_AGENT_INSTANCE" in environment else _NOT_FOR_HOSTS:
             environment.pop(variable, None)

@@ -118,6 +118,7 @@ TABLE: list[Line] = [
     GET("/machines/add/", ADMIN, NOTHING),
     POST("/machines/add/", ADMIN, NOTHING, {"name": "Second box", "slug": "second"}),
     GET("/hosts/local/machine/", VIEWER, HOST),
+    GET("/hosts/local/machine/code/", ADMIN, HOST),
     POST("/hosts/local/machine/code/", ADMIN, HOST),
     POST("/hosts/local/machine/pause/", ADMIN, HOST, {"paused": "1"}),
     GET("/hosts/local/machine/remove/", ADMIN, HOST),
@@ -309,7 +310,7 @@ OWN = [
 ]
 """What belongs to one person, whatever their role: tests/access/test_api.py; to one job: tests/views/test_import.py."""
 BY_CODE = ["/api/v1/agents/enrol/", "/api/v1/agents/check/"]
-"""For machines, which have a code or a key of their own: tests/gpus/test_enrolment.py."""
+"""For machines, which have a code or a key of their own: tests/gpus/test_agents.py."""
 PREVIEWS = {
     "POST /fleet-variants/local/all/",
     "POST /hosts/local/rules/{rule}/",

@@ -181,6 +181,11 @@ class TestTruth:
         admin.post("/hosts/local/machine/pause/", {"paused": "0"})
         assert Host.objects.get().state == "online"
 
+    def test_enrolling_anew_asks_first(self, admin, agent):
+        assert b"Enrol anew" in admin.get("/hosts/local/machine/").content
+        assert b"is cut off at once" in admin.get("/hosts/local/machine/code/").content
+        assert Agent.objects.get().enrolment == "e"
+
     def test_removing_asks_for_the_name(self, admin, agent, monkeypatch):
         monkeypatch.setattr(broker_accounts, "forget_queue", lambda slug: None)
         assert b"Type local" in admin.get("/hosts/local/machine/remove/").content
