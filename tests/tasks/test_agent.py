@@ -62,7 +62,7 @@ class Installation:
         self.http.timeout = 0
         self.url = f"http://127.0.0.1:{self.http.server_port}"
 
-    def wait(self, until, seconds=40):
+    def wait(self, until, seconds=90):
         def pumped():
             self.http.handle_request()
             return until()
