@@ -521,3 +521,37 @@ def test_policy_no_entry_of_a_router_is_told_apart_by_the_refusal(tree, host, ed
             start_action(host=host, action="unload", model=name, actor=actor(edda))
         told.add(str(refusal.value))
     assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("/hosts/local/settings/memory/", {"version": "0", "targetVramGB": "4", "intent": "impact"}),
+        ("/hosts/local/settings/gpu/", {"version": "0", "intent": "impact"}),
+        ("/hosts/local/settings/kv/", {"version": "0", "kvFloor": "q4_0", "intent": "impact"}),
+        ("/hosts/local/rules/{rule}/", {"version": "1", "match": "*", "topK": "3", "intent": "impact"}),
+        ("/hosts/local/rules/", {"match": "*my*", "quant": ""}),
+        ("/fleet-variants/local/all/", {"version": "1", "threads": "3", "intent": "impact"}),
+        ("/config/local/drift/choose/", {"choice": "keep", "finding": "another"}),
+        ("/import/{report}/apply/", {}),
+    ],
+)
+def test_policy_previews_and_refusals_name_and_count_what_is_seen(tree, signed_in, path, data):
+    for headers in ({}, HTMX):
+        answer = signed_in.post(path.format(**tree), data, headers=headers)
+        assert answer.status_code in (200, 422), answer.status_code
+        assert b"my-secret" not in answer.content.replace(b'value="*my*"', b"")
+        assert b" of 4 plans" not in answer.content
+
+
+def test_policy_granted_model_on_a_hidden_host_has_its_jobs(tree, host, make_user):
+    vera = make_user("viewer", "vera")
+    Policy.objects.create(user=vera, host=host, level=0)
+    Policy.objects.create(user=vera, host=host, model="*vl*", level=2)
+    client = Client()
+    client.force_login(vera)
+    found = {name: client.get(f"/jobs/{tree[name]}/").status_code for name in ("trial", "load", "scan")}
+    assert found == {"trial": 200, "load": 200, "scan": 404}
+    listed = client.get("/jobs/").content
+    assert listed.count(b'class="q-name" href="/jobs/') == 2
+    assert client.post(f"/jobs/{tree['trial']}/retry/").status_code == 422, "refused as of a kind that is not repeated"
