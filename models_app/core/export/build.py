@@ -70,7 +70,9 @@ class _Builder:
         if any(has_lone_surrogate(text) for text in (plan.profile_id, *plan.lines)):
             return "its name holds bytes that are not UTF-8; rename the file"
         # A tab between the words of a person's text is a blank; a file with one in its name is refused when found.
-        if any(unlaunchable(line.replace("\t", " ").strip()) for line in plan.lines):
+        # A quoted line break lies between two lines: the file joins them by a blank, and it would be another word.
+        texts = (*plan.lines, *plan.argv)
+        if any(unlaunchable(text.replace("\t", " ").strip()) for text in texts):
             return "its command holds a line break or another control character"
         return ""
 

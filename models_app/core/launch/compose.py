@@ -104,12 +104,9 @@ def _knobs(table: FlagTable, line: str, rules: str) -> set[str]:
 
 
 def _splits_differently(lines: list[str], argv: list[str], rules: str) -> bool:
-    """Whether taking the comments and line breaks out changed a word: a quote or an escape that spans lines.
-
-    The file that a router reads joins the lines by blanks.
-    """
+    """Whether taking the comments and line joins out changed a word: a quote or an escape that spans lines."""
     try:
-        return split_command(" ".join(lines), rules) != argv
+        return split_command("\n".join(lines), rules) != argv
     except LaunchError:
         return True
 
