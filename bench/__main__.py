@@ -7,6 +7,7 @@ import importlib
 import json
 
 BENCHMARKS = {
+    "chaos": "random kills of workers, agents, web server and broker while machines scan and files are written",
     "header": "one header with 152k tokens and 151k merges, against a minimal struct skip loop",
     "scan": "a first scan, a scan again and a look, against gguf.GGUFReader and os.walk plus stat; peak memory",
     "plan": "planning every zoo model, against one projection",
@@ -15,11 +16,12 @@ BENCHMARKS = {
     "editor": "previews, a bulk edit and the weight of pages among 500 models on 4 hosts, against an empty view",
     "live": "200 viewers polling the live page of a host, against one viewer: real web server, five seconds a poll",
     "fleet": "20 machines with 500 models each: real agents, all first scans at once, the Overview meanwhile",
+    "many": "one host with 10,000 models: list, search, Overview, planning all again, memory",
     "page": "server time of pages and previews with the whole zoo, against an empty view",
 }
-ALONE = ("fleet",)
+ALONE = ("chaos", "fleet")
 """Minutes of everything the machine has: run when they are named."""
-OPTIONS = {"fleet": ("hosts", "models")}
+OPTIONS = {"chaos": ("minutes", "seed"), "fleet": ("hosts", "models"), "many": ("models",)}
 
 
 def main() -> int:
@@ -34,7 +36,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--json", action="store_true", help="one JSON list and nothing else")
     parser.add_argument("--hosts", type=int, metavar="N", help="machines of fleet (20)")
-    parser.add_argument("--models", type=int, metavar="M", help="models on each of them (500)")
+    parser.add_argument("--models", type=int, metavar="M", help="models on each of them (500), or of many (10000)")
+    parser.add_argument("--minutes", type=float, metavar="M", help="how long chaos goes on (10)")
+    parser.add_argument("--seed", type=int, metavar="S", help="of the chances in chaos, to have the same again")
     options = parser.parse_args()
     unknown = set(options.names) - set(BENCHMARKS)
     if unknown:
