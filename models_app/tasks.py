@@ -18,20 +18,20 @@ from quartermaster_site.jobs import control, untrusted
 log = logging.getLogger(__name__)
 
 
-@app.task(name="models_app.tasks.plan_host")  # type: ignore[untyped-decorator]
+@app.task(name="models_app.tasks.plan_host", **control.TASK_AGAIN)  # type: ignore[untyped-decorator]
 def plan_host(job: int) -> None:
     """Plan a host's models and keep the text."""
     control.run(job, lambda row, report: build_candidate(job=row, report=report))
     write_due()
 
 
-@app.task(name="models_app.tasks.read_import")  # type: ignore[untyped-decorator]
+@app.task(name="models_app.tasks.read_import", **control.TASK_AGAIN)  # type: ignore[untyped-decorator]
 def read_import(job: int) -> None:
     """Read a file that somebody brought in, and compare it with the host."""
     control.run(job, lambda row, report: read_batch(job=row, report=report))
 
 
-@app.task(name="models_app.tasks.apply_import")  # type: ignore[untyped-decorator]
+@app.task(name="models_app.tasks.apply_import", **control.TASK_AGAIN)  # type: ignore[untyped-decorator]
 def apply_import(job: int) -> None:
     """Take over what somebody ticked of an import."""
     control.run(job, lambda row, report: apply_batch(job=row, report=report))

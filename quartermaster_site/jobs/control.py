@@ -8,12 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import transaction
+from django.db import OperationalError, transaction
+from django.utils import timezone
 
 from gpus_app.core.errors import QuartermasterError
-from quartermaster_site.jobs import outcomes, services
+from quartermaster_site.jobs import kinds, outcomes, services
 from quartermaster_site.jobs.models import Job, State
 
+TASK_AGAIN: dict[str, Any] = {"autoretry_for": (OperationalError,), "max_retries": 8, "retry_backoff": 1}
+"""Options of a task that waits for a database that is away, locked or full: some minutes, at growing pauses."""
 log = logging.getLogger(__name__)
 PROGRESS_SECONDS = 0.5
 
@@ -45,10 +48,23 @@ class ControlReporter:
 
 
 def run(job_id: int, work: Callable[[Job, ControlReporter], dict[str, Any]]) -> None:
-    """One run of one job. `work` returns the job's result; a key `warnings` there counts problems."""
+    """One run of one job. `work` returns the job's result; a key `warnings` there counts problems.
+
+    A database that goes away meanwhile raises OperationalError where the task may come again (`TASK_AGAIN`).
+    """
     job = services.begin(job_id)
     if job is None:
         return
+    try:
+        _work(job, work)
+    except OperationalError:
+        if kinds.BY_SLUG[job.kind].repeatable:
+            _put_back(job)
+        raise
+
+
+def _work(job: Job, work: Callable[[Job, ControlReporter], dict[str, Any]]) -> None:
+    job_id = job.pk
     try:
         result = work(job, ControlReporter(job))
     except Stopped:
@@ -57,11 +73,18 @@ def run(job_id: int, work: Callable[[Job, ControlReporter], dict[str, Any]]) -> 
         name, text = type(error).__name__, str(error)
         _close(job_id, lambda row: outcomes.fail(row, error_kind=name, error=text))
     except Exception as error:
+        if isinstance(error, OperationalError) and kinds.BY_SLUG[job.kind].repeatable:
+            raise
         log.exception("job %s failed", job_id)
         name, text = type(error).__name__, f"Unexpected: {error}"
         _close(job_id, lambda row: outcomes.fail(row, error_kind=name, error=text, advice="The log has the details."))
     else:
         _close(job_id, lambda row: _finish(row, result))
+
+
+def _put_back(job: Job) -> None:
+    """The job is to be taken up anew; while the database is still away it is left for the sweep."""
+    Job.objects.filter(pk=job.pk, state=State.RUNNING).update(state=State.QUEUED, queued_at=timezone.now())
 
 
 def _finish(row: Job, result: dict[str, Any]) -> None:

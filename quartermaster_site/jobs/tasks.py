@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import OperationalError
-
 from quartermaster_site.celery import app
 from quartermaster_site.jobs import receiving, sweeping
+from quartermaster_site.jobs.control import TASK_AGAIN
 
 
-@app.task(  # type: ignore[untyped-decorator]
-    name="quartermaster_site.jobs.tasks.job_event",
-    autoretry_for=(OperationalError,),
-    max_retries=8,
-    retry_backoff=1,
-)
+@app.task(name="quartermaster_site.jobs.tasks.job_event", **TASK_AGAIN)  # type: ignore[untyped-decorator]
 def job_event(event: Any) -> None:
     """A report of a host task, untrusted."""
     receiving.receive(event)
