@@ -10,6 +10,7 @@ from django.db import models
 from django.utils import timezone
 
 from gpus_app.models import Host
+from models_app.core.export.dialects import BY_SLUG
 from models_app.core.export.keys import placeholder_of
 
 PREFIX_CHARACTERS = 8
@@ -62,10 +63,25 @@ class ApiKey(models.Model):
 
 
 class KeyPolicy(models.Model):
-    """Whether the router of a host must ask for a key. There is no row before the first key."""
+    """Whether the router of a host must ask for a key, and how its file holds them. No row before the first key."""
+
+    class Mode(models.TextChoices):
+        INLINE = "inline", "secrets in the file"
+        ENVIRONMENT = "environment", "names of environment variables"
 
     host = models.OneToOneField(Host, on_delete=models.CASCADE, related_name="key_policy")
     required = models.BooleanField(default=False)
+    mode = models.CharField(max_length=16, choices=Mode, default=Mode.INLINE)
+    variables_set: models.JSONField[Any, Any] = models.JSONField(default=list)
+    """Keys whose variables an administrator says are set: a router refuses a file that names one that is not."""
 
     def __str__(self) -> str:
         return f"keys of {self.host_id}"
+
+    def names_variables(self, dialect: str) -> bool:
+        """Whether a file of this dialect names variables: not every router reads those."""
+        return self.mode == self.Mode.ENVIRONMENT and BY_SLUG[dialect].names_variables
+
+    def waits_for_variable(self, key: ApiKey, dialect: str) -> bool:
+        """A key that no file may name yet. That of the worker never waits: without a key a router is open."""
+        return self.names_variables(dialect) and not key.is_service and key.pk not in self.variables_set

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from gpus_app.services import request_plan
+from models_app.core.export.keys import with_variables
 from models_app.models import Row
 from models_app.services import check_results, preview_plan, results
 from models_app.services.backend_probes import store_probes
@@ -74,11 +75,12 @@ class TrialReceiver(Receiver):
 
 class PublishReceiver(Receiver):
     def message(self, job: Job) -> dict[str, Any]:
-        """With the secrets of the text's keys, which the job's row does not hold."""
+        """With the secrets of the text's keys, which the job's row does not hold, or the names of their variables."""
         inputs: dict[str, Any] = job.inputs
         texts = [inputs["text"], *(item["text"] for item in inputs.get("companions", ()))]
         secrets = secrets_of(texts)
-        return {**inputs, "keys": secrets} if secrets else inputs
+        named = {**inputs, "text": with_variables(inputs["text"])}
+        return {**named, "keys": secrets} if secrets else named
 
     def finish(self, job: Job, data: dict[str, Any], *, partial: bool) -> dict[str, Any]:
         forget_key(job)

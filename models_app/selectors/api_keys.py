@@ -12,7 +12,9 @@ from django.utils import timezone
 
 from gpus_app.models import Host
 from models_app.core.export.dialects import BY_SLUG
+from models_app.core.export.keys import variable_of
 from models_app.models import ApiKey, KeyPolicy, Revision, Row, StoredPlan, TargetWatch
+from models_app.selectors.key_environment import Environment, environments
 from quartermaster_site.errors import NotFound
 
 
@@ -50,6 +52,7 @@ class HostKeys:
     required: bool
     is_open: bool
     """What is live there holds no key: the router answers anyone."""
+    environment: Environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +84,24 @@ def keys_page() -> KeysPage:
     everyone = _hosts()
     live, known, now = _live(everyone), _served_names(rows), timezone.now()
     lines = sorted(
-        (_line(key, live, known, now) for key in rows),
+        (_line(key, everyone, live, known, now) for key in rows),
         key=lambda line: (line.is_over, line.key.name.casefold(), line.key.pk),
     )
-    hosts = [HostKeys(host, _required(host), host.pk in live and not live[host.pk].numbers) for host in everyone]
+    hosts = [
+        HostKeys(found.host, found.policy.required, found.host.pk in live and not live[found.host.pk].numbers, found)
+        for found in environments(everyone)
+    ]
     return KeysPage(lines, hosts)
 
 
 def key_line(key: ApiKey) -> KeyLine:
     """One key with what became of it on each host."""
-    return _line(key, _live(_hosts()), _served_names([key]), timezone.now())
+    everyone = _hosts()
+    return _line(key, everyone, _live(everyone), _served_names([key]), timezone.now())
 
 
 def _hosts() -> list[Host]:
     return list(Host.objects.select_related("key_policy", "target_watch"))
-
-
-def _required(host: Host) -> bool:
-    policy: KeyPolicy | None = getattr(host, "key_policy", None)
-    return policy is not None and policy.required
 
 
 def scope_choices() -> list[tuple[str, str, list[str]]]:
@@ -144,11 +146,16 @@ def _served_names(keys: Sequence[ApiKey]) -> frozenset[str]:
     return frozenset([*rows, *plans])
 
 
-def _line(key: ApiKey, live: Mapping[int, _Live], known: frozenset[str], now: datetime) -> KeyLine:
+def _line(
+    key: ApiKey, everyone: Sequence[Host], live: Mapping[int, _Live], known: frozenset[str], now: datetime
+) -> KeyLine:
     unserved = [name for name in (*key.files, *key.ids) if name not in known]
     reaches = key.everything or len(unserved) < len(key.files) + len(key.ids)
     is_over = key.is_over(now)
-    places = [_place(key, host, live.get(host.pk), reaches=reaches, is_over=is_over) for host in key.hosts.all()]
+    own = {host.pk for host in key.hosts.all()}
+    places = [
+        _place(key, host, live.get(host.pk), reaches=reaches, is_over=is_over) for host in everyone if host.pk in own
+    ]
     return KeyLine(key, places, [] if key.everything else unserved, is_over)
 
 
@@ -164,4 +171,7 @@ def _place(key: ApiKey, host: Host, live: _Live | None, *, reaches: bool, is_ove
         return KeyPlace(host, Place.WITHHELD, f"{dialect.label} cannot limit a key to some models")
     if not reaches:
         return KeyPlace(host, Place.WITHHELD, "none of its models is served")
+    policy: KeyPolicy | None = getattr(host, "key_policy", None)
+    if policy is not None and policy.waits_for_variable(key, host.publish_dialect):
+        return KeyPlace(host, Place.PENDING, f"{variable_of(key.pk)} is to be set in its router's environment")
     return KeyPlace(host, Place.PENDING, waits or ("" if live else "nothing was written to this host yet"))

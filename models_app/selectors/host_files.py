@@ -13,7 +13,7 @@ from gpus_app.selectors import section
 from models_app import convert
 from models_app.core.discovery.roots import path_key
 from models_app.core.export.dialects import BY_SLUG
-from models_app.core.export.keys import ExportKey, Served, expanded, resolved
+from models_app.core.export.keys import ExportKey, Served, expanded
 from models_app.core.fields import PATCH_FIELDS
 from models_app.core.settings import ApiKey as CoreKey
 from models_app.core.settings import AppSettings, Override, SlotCache, record_from_mapping
@@ -29,7 +29,7 @@ from models_app.models import ApiKey, Fragment, Revision, Row, StoredPlan
 from models_app.models import Override as StoredOverride
 from models_app.selectors.fleet import latest_candidate
 from models_app.services.drift import storable_text
-from models_app.services.key_export import secrets_of
+from models_app.services.key_export import text_to_write
 from quartermaster_site.access.redaction import mask, redact
 from quartermaster_site.errors import Refused
 from quartermaster_site.sealing import unseal
@@ -208,7 +208,7 @@ class Export:
         if not self.with_secrets:
             return storable_text(self.host, text)
         try:
-            return resolved(text, secrets_of([text]))
+            return text_to_write(text)
         except Refused:  # a key that is over keeps its placeholder until the next planning
             return text
 

@@ -52,7 +52,7 @@ def create_key(*, values: KeyValues, form_token: str = "", actor: Actor) -> tupl
         for host in checked.hosts:
             _require_keys(host)
         record(actor, "access-key.create", subject=key, changes=_changes({}, _facts(key)))
-        _publish_soon(checked.hosts, actor)
+        publish_soon(checked.hosts, actor)
     return key, secret
 
 
@@ -68,7 +68,7 @@ def import_key(*, values: KeyValues, secret: str, actor: Actor) -> ApiKey:
         for host in checked.hosts:
             _require_keys(host)
         record(actor, "access-key.import", subject=key, changes=_changes({}, _facts(key)))
-        _publish_soon(checked.hosts, actor)
+        publish_soon(checked.hosts, actor)
     return key
 
 
@@ -80,7 +80,7 @@ def drop_imported_key(*, key: ApiKey, host: Host, actor: Actor) -> None:
         key.hosts.remove(host)
         if not key.hosts.exists():
             key.delete()
-        _publish_soon([host], actor)
+        publish_soon([host], actor)
 
 
 def digest_of(secret: str) -> str:
@@ -105,7 +105,7 @@ def change_key(*, key: ApiKey, values: KeyValues, version: int, actor: Actor) ->
             _require_keys(host)
         if changes := _changes(before, _facts(key)):
             record(actor, "access-key.change", subject=key, changes=changes)
-        _publish_soon({*hosts, *checked.hosts}, actor)
+        publish_soon({*hosts, *checked.hosts}, actor)
     return key
 
 
@@ -128,7 +128,7 @@ def rotate_key(*, key: ApiKey, overlap_days: int, actor: Actor) -> tuple[ApiKey,
             key.revoked_at = now
         key.save()
         record(actor, "access-key.rotate", subject=fresh, changes={"overlap days": [None, overlap_days]})
-        _publish_soon(hosts, actor)
+        publish_soon(hosts, actor)
     return fresh, secret
 
 
@@ -144,7 +144,7 @@ def revoke_key(*, key: ApiKey, actor: Actor) -> None:
         key.revoked_at, key.version = timezone.now(), key.version + 1
         key.save(update_fields=["revoked_at", "version"])
         record(actor, "access-key.revoke", subject=key)
-        _publish_soon(list(key.hosts.all()), actor)
+        publish_soon(list(key.hosts.all()), actor)
 
 
 def set_required(*, host: Host, required: bool, typed_slug: str = "", actor: Actor) -> None:
@@ -161,7 +161,8 @@ def set_required(*, host: Host, required: bool, typed_slug: str = "", actor: Act
             _require_keys(host)
         else:
             KeyPolicy.objects.filter(pk=policy.pk).update(required=False)
-            ApiKey.objects.filter(hosts=host, is_service=True, revoked_at=None).update(revoked_at=timezone.now())
+            if policy.mode == KeyPolicy.Mode.INLINE:  # else its variable is set already, for the next time
+                ApiKey.objects.filter(hosts=host, is_service=True, revoked_at=None).update(revoked_at=timezone.now())
         record(
             actor,
             "access-key.required",
@@ -169,7 +170,7 @@ def set_required(*, host: Host, required: bool, typed_slug: str = "", actor: Act
             host_slug=host.slug,
             changes={"required": [not required, required]},
         )
-        _publish_soon([host], actor)
+        publish_soon([host], actor)
 
 
 def _require_keys(host: Host) -> None:
@@ -254,7 +255,7 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, l
     return {name: [before.get(name), value] for name, value in after.items() if before.get(name) != value}
 
 
-def _publish_soon(hosts: Collection[Host], actor: Actor) -> None:
+def publish_soon(hosts: Collection[Host], actor: Actor) -> None:
     """Plan these hosts anew, and have their files take the keys of now without waiting for that."""
     for host in hosts:
         request_plan(host=host, actor=actor)

@@ -118,7 +118,7 @@ def planned_file(
         same_path=facts.same_path,
         dialect=dialect,
         options=_options(host),
-        keys=export_keys(host),
+        keys=export_keys(host, dialect),
         fragments=fragments_of(host, dialect),
         word_rules=rules_for(host.os_family),
         on_row=on_row,

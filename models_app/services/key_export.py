@@ -8,7 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from django.utils import timezone
 
 from gpus_app.models import Host
-from models_app.core.export.keys import ExportKey, numbers_in, placeholder_of, resolved
+from models_app.core.export.key_blocks import SECRET_PLACEHOLDER
+from models_app.core.export.keys import (
+    ExportKey,
+    numbers_in,
+    placeholder_of,
+    reference_to,
+    resolved,
+    with_variables,
+)
 from models_app.core.export.stamp import sha256_of
 from models_app.models import ApiKey, KeyPolicy, RevisionDetails
 from quartermaster_site.errors import Refused
@@ -19,16 +27,26 @@ log = logging.getLogger(__name__)
 Companions = Sequence[Mapping[str, str]]
 
 
-def export_keys(host: Host) -> list[ExportKey]:
-    """The keys that a text of this host holds now: that of its worker first, where keys are required."""
-    now = timezone.now()
+def export_keys(host: Host, dialect: str = "") -> list[ExportKey]:
+    """The keys that a text of this host holds now, in its own dialect or another: that of its worker first, where keys
+    are required.
+    """
+    now, dialect = timezone.now(), dialect or host.publish_dialect
+    policy = policy_of(host)
+    by_name = policy.names_variables(dialect)
     rows = ApiKey.objects.filter(hosts=host).exclude(sealed="").order_by("-is_service", "pk")
-    required = keys_required(host)
     return [
-        ExportKey(row.placeholder, row.everything, frozenset(row.files), frozenset(row.ids))
+        ExportKey(placeholder_of(row.pk, by_name=by_name), row.everything, frozenset(row.files), frozenset(row.ids))
         for row in rows
-        if not row.is_over(now) and (required or not row.is_service)
+        if not row.is_over(now)
+        and (policy.required or not row.is_service)
+        and not policy.waits_for_variable(row, dialect)
     ]
+
+
+def policy_of(host: Host) -> KeyPolicy:
+    """How a host holds keys; the defaults, not stored, before the first key."""
+    return KeyPolicy.objects.filter(host=host).first() or KeyPolicy(host=host)
 
 
 def keys_required(host: Host) -> bool:
@@ -36,19 +54,30 @@ def keys_required(host: Host) -> bool:
 
 
 def secrets_of(texts: Iterable[str]) -> dict[str, str]:
-    """Placeholder -> secret for every key that these texts hold. Raises Refused, or Unsealable."""
+    """Placeholder -> secret for every key that these texts hold the secret of. Raises Refused, or Unsealable."""
+    texts = list(texts)
     numbers = set().union(*(numbers_in(text) for text in texts))
     found = (
         dict(ApiKey.objects.filter(pk__in=numbers).exclude(sealed="").values_list("pk", "sealed")) if numbers else {}
     )
     if len(found) < len(numbers):
         raise Refused("This text holds an API key that is over: plan again, the next text is without it.")
-    return {placeholder_of(number): unseal(sealed) for number, sealed in found.items()}
+    held = set().union(*(SECRET_PLACEHOLDER.findall(text) for text in texts))
+    return {
+        placeholder: unseal(sealed)
+        for number, sealed in found.items()
+        if (placeholder := placeholder_of(number)) in held
+    }
+
+
+def text_to_write(text: str) -> str:
+    """The bytes that a host writes for a text. Raises Refused, or Unsealable."""
+    return resolved(with_variables(text), secrets_of([text]))
 
 
 def sha256_to_write(text: str) -> str:
     """Of the bytes that a host writes for a text."""
-    return sha256_of(resolved(text, secrets_of([text])))
+    return sha256_of(text_to_write(text))
 
 
 def companions_of(details: RevisionDetails | None) -> list[dict[str, str]]:
@@ -63,10 +92,14 @@ def numbers_held(text: str, companions: Companions) -> list[int]:
 
 
 def known_secrets(host: Host) -> dict[str, str]:
-    """Secret -> placeholder of every key of a host that is still known: they must not be stored in clear."""
+    """Secret -> placeholder of every key of a host that is still known: they must not be stored in clear. The names of
+    their variables become placeholders as well, as they are in our own texts.
+    """
     rows = ApiKey.objects.filter(hosts=host).exclude(sealed="").values_list("pk", "sealed")
     found = {_unsealed(sealed): placeholder_of(number) for number, sealed in rows}
     found.pop("", None)
+    if policy_of(host).names_variables(host.publish_dialect):
+        found |= {reference_to(number): placeholder_of(number, by_name=True) for number, _ in rows}
     return found
 
 

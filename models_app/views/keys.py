@@ -9,12 +9,22 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from gpus_app.models import Host
 from gpus_app.selectors import host_for
+from models_app.core.export.keys import variable_of
 from models_app.key_form import KeyForm
 from models_app.models import ApiKey
 from models_app.pages.keys_page import key_view, key_views
 from models_app.selectors.api_keys import get_key, key_line, keys_page
+from models_app.selectors.key_environment import environment_of, environments
 from models_app.services.api_keys import change_key, create_key, revoke_key, rotate_key, set_required
+from models_app.services.key_environment import (
+    FILE_NAME,
+    environment_file,
+    hold_secrets,
+    name_variables,
+    note_variables_set,
+)
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, needs
 from quartermaster_site.errors import EditConflict, Refused
@@ -50,7 +60,9 @@ def key_add(request: Request) -> HttpResponse:
 
 
 def _made(request: Request, key: ApiKey, secret: str) -> HttpResponse:
-    return page(request, "keys/key_made.html", {"key": key, "secret": secret})
+    naming = [found.host for found in environments(list(key.hosts.all())) if found.is_on]
+    context = {"key": key, "secret": secret, "naming": naming, "variable": variable_of(key.pk)}
+    return page(request, "keys/key_made.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -112,3 +124,46 @@ def key_required(request: Request, slug: str) -> HttpResponse:
     except Refused as error:
         return _list(request, problem=str(error), status=422)
     return go_to(request, reverse("models:key-list"))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.MANAGE)
+def key_environment(request: Request, slug: str) -> HttpResponse:
+    """Whether a host's file holds secrets or names variables, and which are set."""
+    host, problem = host_for(request.user, slug), ""
+    if request.method == "POST":
+        try:
+            messages.success(request, _set_environment(request, host))
+            return go_to(request, reverse("models:key-environment", args=[host.slug]))
+        except Refused as error:
+            problem = str(error)
+    context = {"found": environment_of(host), "problem": problem}
+    return page(request, "keys/key_environment.html", context, status=422 if problem else 200)
+
+
+def _set_environment(request: Request, host: Host) -> str:
+    """What a form of that page asks for; a sentence about what came of it. Raises Refused."""
+    numbers = [int(number) for number in request.POST.getlist("key") if number.isascii() and number.isdigit()]
+    intent, actor = request.POST.get("intent", ""), actor_of(request)
+    if intent == "inline":
+        hold_secrets(host=host, actor=actor)
+        return f"The file of {host.name} holds the secrets again with the next write of keys, which follows at once."
+    if request.POST.get("sure") != "on":
+        raise Refused("Tick that the variables are set: a router refuses a whole file that names one which is not.")
+    if intent == "names":
+        name_variables(host=host, numbers=numbers, actor=actor)
+    elif intent == "set":
+        note_variables_set(host=host, numbers=numbers, actor=actor)
+    else:
+        raise Refused("Choose what the file holds.")
+    return f"The file of {host.name} names these variables with the next write of keys, which follows at once."
+
+
+@require_POST
+@needs(Level.MANAGE)
+def key_environment_file(request: Request, slug: str) -> HttpResponse:
+    """The variables that are still to be set, with their secrets: on record."""
+    text = environment_file(host=host_for(request.user, slug), actor=actor_of(request))
+    response = HttpResponse(text, content_type="text/plain; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{FILE_NAME}"'
+    return response

@@ -118,6 +118,7 @@ TABLE: list[Line] = [
     GET("/machines/add/", ADMIN, NOTHING),
     POST("/machines/add/", ADMIN, NOTHING, {"name": "Second box", "slug": "second"}),
     GET("/hosts/local/machine/", VIEWER, HOST),
+    GET("/hosts/local/strip/", VIEWER, HOST),
     GET("/hosts/local/machine/code/", ADMIN, HOST),
     POST("/hosts/local/machine/code/", ADMIN, HOST),
     POST("/hosts/local/machine/pause/", ADMIN, HOST, {"paused": "1"}),
@@ -259,6 +260,9 @@ TABLE: list[Line] = [
     POST("/keys/{key}/rotate/", ADMIN, NOTHING, {"days": "0"}),
     POST("/keys/{key}/revoke/", ADMIN, NOTHING),
     POST("/keys/hosts/local/", ADMIN, HOST, {"required": "1"}),
+    GET("/keys/hosts/local/environment/", ADMIN, HOST),
+    POST("/keys/hosts/local/environment/", ADMIN, HOST, {"intent": "inline"}),
+    POST("/keys/hosts/local/environment/file/", ADMIN, HOST),
     GET("/access/users/", ADMIN, NOTHING),
     GET("/access/groups/", ADMIN, NOTHING),
     GET("/access/groups/{group}/", ADMIN, NOTHING),
@@ -316,8 +320,13 @@ PREVIEWS = {
     "POST /hosts/local/rules/{rule}/",
 }
 """As fragments they only say what would change, to everyone who sees the host."""
-HINDERED = {"POST /machines/add/", "POST /hosts/local/machine/code/", "POST /hosts/local/machine/remove/"}
-"""Whoever may is told that this installation has no Redis, or that its own machine stays."""
+HINDERED = {
+    "POST /machines/add/",
+    "POST /hosts/local/machine/code/",
+    "POST /hosts/local/machine/remove/",
+    "POST /keys/hosts/local/environment/file/",
+}
+"""Whoever may is told that there is no Redis here, that its own machine stays, that no variable is to be set."""
 
 HTMX = {"HX-Request": "true", "HX-Current-URL": "http://testserver/models/"}
 _PAGES = [line for line in TABLE if not line.is_api]

@@ -164,3 +164,25 @@ def test_queries_do_not_grow(
         post("/keys/new/", **{**FORM, "name": f"lab {number}"})
     with django_assert_max_num_queries(12):
         page(admin)
+
+
+def test_variables_in_place_of_secrets(target: Path, admin: Client, post: Callable[..., Any]) -> None:
+    post("/keys/new/", **FORM)
+    address, numbers = "/keys/hosts/local/environment/", list(ApiKey.objects.values_list("pk", flat=True))
+    html = page(admin, address)
+    assert all(f"QM_ROUTER_KEY_{number}" in html for number in numbers)
+    assert "cannot be seen from here" in html
+    answer = post(f"{address}file/")
+    assert answer["Content-Disposition"] == 'attachment; filename="router-keys.env"'
+    assert "no-store" in answer["Cache-Control"]
+    assert post(address, intent="names", key=numbers).status_code == 422, "without the tick"
+    assert post(address, intent="names", key=numbers, sure="on").status_code == 302
+    assert "${env.QM_ROUTER_KEY_" in target.read_text()
+    fresh = post("/keys/new/", **{**FORM, "name": "later"}).content.decode()
+    later = ApiKey.objects.get(name="later")
+    assert f"QM_ROUTER_KEY_{later.pk}=qm-" in fresh
+    assert f"QM_ROUTER_KEY_{later.pk} is to be set" in page(admin)
+    assert post(address, intent="set", key=[later.pk], sure="on").status_code == 302
+    assert f"QM_ROUTER_KEY_{later.pk}" in target.read_text()
+    post(address, intent="inline")
+    assert "${env." not in target.read_text()

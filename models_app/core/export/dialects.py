@@ -29,6 +29,8 @@ class Dialect:
     """A changed file makes the router stop every running model."""
     scopes_keys: bool
     """API keys can be limited to some models."""
+    names_variables: bool
+    """Its reader puts environment variables in place of `${env.NAME}`, so that a file need not hold keys."""
     render: Callable[[Document], str] = render.render
     verify: Callable[[Document, str], list[CheckFinding]] = verify.verify
     """Findings of a rendered document, that it reads back as it was meant among them."""
@@ -47,6 +49,7 @@ DIALECTS: tuple[Dialect, ...] = (
         partial(_check_yaml, "llama-swap"),
         stops_models_on_reload=True,
         scopes_keys=False,
+        names_variables=True,
     ),
     Dialect(
         "quartermaster",
@@ -56,6 +59,7 @@ DIALECTS: tuple[Dialect, ...] = (
         partial(_check_yaml, "quartermaster"),
         stops_models_on_reload=False,
         scopes_keys=True,
+        names_variables=True,
     ),
     Dialect(
         presets.SLUG,
@@ -65,6 +69,7 @@ DIALECTS: tuple[Dialect, ...] = (
         lambda data, rules: preset_check.check_bytes(data),
         stops_models_on_reload=False,
         scopes_keys=False,
+        names_variables=False,
         render=preset_render.render,
         verify=preset_check.verify,
     ),

@@ -12,8 +12,12 @@ from models_app.core.export import load
 
 KEY_LIST = "apiKeys"
 KEY_SCOPES = "apiKeyModels"
-PLACEHOLDER = re.compile(r"<key-([0-9]{1,12})>")
+PLACEHOLDER = re.compile(r"<(?:env-)?key-([0-9]{1,12})>")
 """Stands for a key of ours in every text but the one on the host."""
+SECRET_PLACEHOLDER = re.compile(r"<key-[0-9]{1,12}>")
+"""In whose place the secret is written."""
+NAME_PLACEHOLDER = re.compile(r"<env-key-([0-9]{1,12})>")
+"""In whose place the name of a variable of the router is written."""
 _NAME = "${"
 """Begins the name of a variable, in whose place its router puts a secret."""
 _BLOCK = re.compile(rf"^({KEY_LIST}|{KEY_SCOPES})[ \t]*:(.*)$")

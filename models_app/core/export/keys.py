@@ -1,7 +1,8 @@
 """API keys of clients in a router's file (web.md 8.3 to 8.6): who may call what, and secrets only while writing.
 
 A text holds a placeholder for each key. The host puts the secrets in their places when it writes, and the stamp is then
-made anew, so that the file on disk vouches for itself.
+made anew, so that the file on disk vouches for itself. Where a router takes its keys from its environment, another form
+of placeholder stands for the name of the variable, and the file holds no secret.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from typing import Any
 
 from models_app.core.export import load
 from models_app.core.export.document import Document
-from models_app.core.export.key_blocks import KEY_LIST, KEY_SCOPES, PLACEHOLDER, with_replaced
+from models_app.core.export.key_blocks import (
+    KEY_LIST,
+    KEY_SCOPES,
+    NAME_PLACEHOLDER,
+    PLACEHOLDER,
+    SECRET_PLACEHOLDER,
+    with_replaced,
+)
 from models_app.core.export.render import block_lines
 from models_app.core.export.stamp import read_stamp, stamped, unstamped
 
@@ -42,8 +50,19 @@ class Served:
     aliases: tuple[str, ...] = ()
 
 
-def placeholder_of(number: int) -> str:
-    return f"<key-{number}>"
+def placeholder_of(number: int, *, by_name: bool = False) -> str:
+    """`by_name`: the file is to name the variable that holds the secret."""
+    return f"<env-key-{number}>" if by_name else f"<key-{number}>"
+
+
+def variable_of(number: int) -> str:
+    """The variable of a router's environment that holds a key; renaming the key does not change it."""
+    return f"QM_ROUTER_KEY_{number}"
+
+
+def reference_to(number: int) -> str:
+    """What stands in a file for a key of the router's environment (config-yaml.md 10.1)."""
+    return f"${{env.{variable_of(number)}}}"
 
 
 def numbers_in(text: str) -> set[int]:
@@ -148,7 +167,15 @@ def resolved(text: str, secrets: Mapping[str, str]) -> str:
 
     Raises KeyError for a placeholder without a secret.
     """
-    found = {match[0]: secrets[match[0]] for match in PLACEHOLDER.finditer(text)}
+    return _replaced(text, {match[0]: secrets[match[0]] for match in SECRET_PLACEHOLDER.finditer(text)})
+
+
+def with_variables(text: str) -> str:
+    """The text with the names of variables where they belong, and a stamp that vouches for the result."""
+    return _replaced(text, {match[0]: reference_to(int(match[1])) for match in NAME_PLACEHOLDER.finditer(text)})
+
+
+def _replaced(text: str, found: Mapping[str, str]) -> str:
     if not found:
         return text
     stamp = read_stamp(text)
