@@ -36,7 +36,8 @@ def _nothing_is_sent(monkeypatch):
     monkeypatch.setattr("quartermaster_site.jobs.dispatch.send", lambda *args, **kwargs: None)
 
 
-TALKER = 801
+# Addresses in the tables name numbers far above what PostgreSQL's sequences reach in a run: they never go back.
+TALKER = 800_001
 FACTS = {
     "format": "gguf",
     "architecture": "llama",
@@ -128,8 +129,10 @@ def furnish(host: Host, root: Root) -> dict[str, int]:
     change = Change.objects.create(
         host=host, match=row.path, action="save", changes={"temp": [None, 0.7]}, after={"temp": 0.7}, version=1
     )
-    Override.objects.create(pk=701, host=host, match="*model-2*", fields={"temp": 0.5}, version=1, position=1)
-    rule = Override.objects.create(pk=702, host=host, match="*model-3*", fields={"temp": 0.5}, version=1, position=2)
+    Override.objects.create(pk=700_001, host=host, match="*model-2*", fields={"temp": 0.5}, version=1, position=1)
+    rule = Override.objects.create(
+        pk=700_002, host=host, match="*model-3*", fields={"temp": 0.5}, version=1, position=2
+    )
     shared = Change.objects.create(
         host=host,
         match=rule.match,

@@ -314,7 +314,7 @@ def test_policy_hidden_object_is_as_one_that_is_not_there(tree, signed_in, edda,
         ("/jobs/{load}/cancel/", {}),
         ("/hosts/local/rules/{hidden_rule}/", {"version": "1", "match": "*x*", "intent": "save"}),
         ("/hosts/local/rules/{hidden_rule}/delete/", {"version": "1"}),
-        ("/hosts/local/rules/{hidden_rule}/move/?to=up", {"beside": "702"}),
+        ("/hosts/local/rules/{hidden_rule}/move/?to=up", {"beside": "700002"}),
         ("/hosts/local/history/{hidden_change}/restore/", {"version": "1"}),
         ("/router/local/action/", {"action": "unload", "model": SERVED}),
         ("/router/local/action/", {"action": "unload", "model": f"{SERVED}-vision"}),
@@ -446,7 +446,9 @@ def test_policy_rule_over_models_that_one_may_not_edit_is_refused_with_their_num
     assert (
         signed_in.post(wide, {"version": "1", "match": "*model-1*", "topK": "7", "intent": "save"}).status_code == 403
     )
-    changed = signed_in.post("/hosts/local/rules/702/", {"version": "1", "match": "*", "temp": "0.5", "intent": "save"})
+    changed = signed_in.post(
+        "/hosts/local/rules/700002/", {"version": "1", "match": "*", "temp": "0.5", "intent": "save"}
+    )
     assert changed.status_code == 422
     assert b"2 models that you may not edit" in changed.content
     assert list(Override.objects.order_by("pk").values_list("pk", "match", "version")) == rules
@@ -457,11 +459,13 @@ def test_policy_rule_over_models_that_one_may_not_edit_is_refused_with_their_num
 
 
 def test_policy_rules_change_places_past_one_that_is_hidden(tree, signed_in):
-    up = signed_in.post(f"/hosts/local/rules/{tree['rule']}/move/?to=up", {"beside": "701"})
+    up = signed_in.post(f"/hosts/local/rules/{tree['rule']}/move/?to=up", {"beside": "700001"})
     assert up.status_code == 302
-    assert list(Override.objects.filter(pk__in=[701, 702]).order_by("position").values_list("pk", flat=True)) == [
-        702,
-        701,
+    assert list(
+        Override.objects.filter(pk__in=[700_001, 700_002]).order_by("position").values_list("pk", flat=True)
+    ) == [
+        700_002,
+        700_001,
     ]
 
 
