@@ -50,6 +50,9 @@ FLEET_SECTIONS: Mapping[str, FleetSection] = {
 """Section -> its keys. Groups bind addresses, guards protect the machine, and a model declared by hand names files
 that nobody found: these are for administrators."""
 
+NAMING = frozenset({"groups", "names", "enhancers", "declared"})
+"""Sections whose values name models. They are saved whole, so by those alone from whom none of these is hidden."""
+
 _FIELDS = {field.key: field for field in SETTINGS_FIELDS}
 
 

@@ -33,6 +33,7 @@ from models_app.models import Row
 from models_app.plan_figures import PlanFigures
 from models_app.services.arguments import rules_of
 from models_app.services.editing import Pinned, Planning, check_values, edited, store_override
+from models_app.services.named_files import check_files
 from models_app.services.planning import HostFacts, HostPlanner, host_facts, stored_override
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.permissions import Level, require
@@ -122,6 +123,7 @@ def _previewed(model: _Model, typed: Mapping[str, str], user: Any, *, planned: b
         require(user, Level.EDIT, row)
         values = model.values(typed)
         check_values(values)
+        check_files(user, row.host, model.current.fields, values)
     except NotAllowed as refusal:
         return Outcome(row, version, REFUSED, str(refusal))
     except Refused as refusal:

@@ -31,6 +31,7 @@ from models_app.models import Override as StoredOverride
 from models_app.pins import PinnedFields
 from models_app.services.arguments import check_arguments, rules_of
 from models_app.services.changes import add_change, of_variant, undone
+from models_app.services.named_files import check_files
 from models_app.services.planning import HostFacts, host_facts, preview_plan, stored_override
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require, require_arguments
@@ -121,6 +122,7 @@ def store_override(
         return current.own
     if version < 0 or (version != current.version and conflicts(before, state_at(row, before, version), values.keys())):
         check_version(current.own, version, before)
+    check_files(actor.user, row.host, before, values)
     if touched.intersection(ARGUMENT_KEYS):
         require_arguments(actor.user, row)
         after = edited(row, current.override, values, planning.is_moe)

@@ -23,6 +23,7 @@ from models_app.selectors.sight import seen_rows
 from models_app.services.arguments import check_arguments, rules_of
 from models_app.services.changes import add_change, changes_of, undone
 from models_app.services.impact import SECONDS, planned_twice
+from models_app.services.named_files import check_files
 from models_app.services.planning import host_facts, stored_override
 from models_app.services.variants import EDITABLE_ON_VARIANT, MOST_VARIANTS, check_variant_values, name_problem
 from quartermaster_site.access.audit import Actor, record
@@ -197,6 +198,7 @@ def _change(
             _check_version(held, name, version)
         old, new = _of(before, name), _of(after, name)
         differing = changes_of(old, new)
+        check_files(actor.user, host, old, new)
         if differing.keys() & set(ARGUMENT_KEYS):
             require_arguments(actor.user, host)
             check_arguments(host, text_of(variant_from_mapping(new)))

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from models_app.core.imports.report import Item, Kind, Target
+from models_app.fleet_sections import NAMING
 from models_app.models import ImportBatch
 from models_app.selectors.entry_sight import EntrySight
 from models_app.selectors.rule_sight import held_models
@@ -59,6 +60,8 @@ class ImportSight:
             case Kind.FRAGMENT if subject:
                 return min(self.level, self.sight.level(subject))
             case Kind.RULE if held_models(self.user, self.batch.host, [(subject, target.variant)]):
+                return min(self.level, Level.VIEW)
+            case Kind.SETTING if subject in NAMING and not self.sight.whole:
                 return min(self.level, Level.VIEW)
         return self.level
 

@@ -27,6 +27,7 @@ from models_app.selectors.rule_sight import held_text, seen_rules
 from models_app.services.arguments import check_arguments, rules_of
 from models_app.services.changes import add_change, changes_of, undone
 from models_app.services.editing import EDITABLE, check_values, check_version, conflicts
+from models_app.services.named_files import check_files
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require, require_arguments
 from quartermaster_site.errors import EditConflict, NotAllowed, NotFound, Refused
@@ -281,6 +282,7 @@ def _folded(match: str) -> str:
 
 
 def _check_arguments(host: Host, before: Mapping[str, Any], override: Override, actor: Actor) -> None:
+    check_files(actor.user, host, before, rule_values(override))
     if changes_of(before, rule_values(override)).keys() & set(ARGUMENT_KEYS):
         require_arguments(actor.user, host)
         for engine in ("llama", "sd"):

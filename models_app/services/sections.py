@@ -10,6 +10,7 @@ from django.db import transaction
 
 from gpus_app import device_settings, memory_settings, watch_settings
 from gpus_app.models import Host, HostSetting
+from gpus_app.selectors import section as section_of
 from gpus_app.services import (
     request_plan,
     save_device_settings,
@@ -20,7 +21,9 @@ from gpus_app.services import (
 from models_app.convert import ENCODER_SECTION
 from models_app.core.errors import SettingsError
 from models_app.core.settings import Encoders, record_from_mapping, record_to_mapping, unknown_keys
-from models_app.fleet_sections import FLEET_SECTIONS, cleaned
+from models_app.fleet_sections import FLEET_SECTIONS, NAMING, cleaned
+from models_app.selectors.sight import require_whole
+from models_app.services.named_files import check_pins
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import Refused
@@ -31,13 +34,17 @@ def save_fleet_section(
 ) -> HostSetting:
     """Store a section if it is still at `version`. Raises Refused with a message per key, or EditConflict."""
     require(actor.user, FLEET_SECTIONS[section].level, host)
+    if section in NAMING:
+        require_whole(actor.user, host)
     return _saved(host, section, cleaned(section, values), version, actor)
 
 
 def save_encoder_pins(*, host: Host, values: Mapping[str, Any], version: int, actor: Actor) -> HostSetting:
     """Store all pins of component files at once; the same errors."""
     require(actor.user, Level.EDIT, host)
-    return _saved(host, ENCODER_SECTION, cleaned_pins(values), version, actor)
+    pins = cleaned_pins(values)
+    check_pins(actor.user, host, section_of(host, ENCODER_SECTION).values, pins)
+    return _saved(host, ENCODER_SECTION, pins, version, actor)
 
 
 def cleaned_pins(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from models_app.services.editing import (
     pinned,
     state_at,
 )
+from models_app.services.named_files import check_files
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.permissions import Level, require, require_arguments
 from quartermaster_site.errors import NotFound, Refused
@@ -78,6 +79,7 @@ def add_variant(*, row: Row, name: str, actor: Actor, values: Mapping[str, Any] 
         if fields.keys() & set(ARGUMENT_KEYS):
             require_arguments(actor.user, row)
             check_arguments(row.host, text_of(variant_from_mapping(fields)))
+        check_files(actor.user, row.host, {}, fields)
         own = own_override(row, current)
         if own.variants.count() >= MOST_VARIANTS:
             raise Refused(f"A model may have {MOST_VARIANTS} variants.", fields={"name": "There are too many."})
@@ -108,6 +110,7 @@ def save_variant(
             return held
         if version < 0 or conflicts(before, state_at(row, before, version, held.name), values.keys()):
             check_version(held, version, before)
+        check_files(actor.user, row.host, before, values)
         if touched.intersection(ARGUMENT_KEYS):
             require_arguments(actor.user, row)
             check_arguments(row.host, text_of(variant_from_mapping({**before, **values})))

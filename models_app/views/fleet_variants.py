@@ -24,6 +24,7 @@ from models_app.pages.editor_conflict import EditorConflict, editor_conflict
 from models_app.pages.editor_page import Facts, control_groups
 from models_app.services import fleet_variants as fleet
 from models_app.services import host_facts
+from models_app.services.named_files import file_problems
 from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
 from models_app.views.hosts import host_context
 from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, tried_page
@@ -140,7 +141,7 @@ def _form(request: Request, host: Host, name: str, posted: Mapping[str, str] | N
         "llm", "llama", vision=name.lower() == VISION, arguments=may_write_arguments(request.user, host)
     )
     stored = fleet.fleet_fields(section, name)
-    return EditorForm(
+    form = EditorForm(
         fields=fields,
         limits=Limits(device_count=host.devices.count()),
         stored=stored,
@@ -148,6 +149,7 @@ def _form(request: Request, host: Host, name: str, posted: Mapping[str, str] | N
         typed=stored_texts(fields, stored) if posted is None else posted_texts(fields, posted, stored, on_variant=True),
         on_variant=True,
     )
+    return form.with_refusal(file_problems(request.user, host, stored, form.values))
 
 
 def _remarks(host: Host, form: EditorForm) -> tuple[TextFinding, ...]:

@@ -27,6 +27,7 @@ from models_app.pages.plan_panel import PlanPanel, plan_panel
 from models_app.selectors import Editing
 from models_app.services import Preview
 from models_app.services.following import follow_rule
+from models_app.services.named_files import file_problems
 from models_app.views.model_detail import PREVIEWS
 from models_app.whatif_form import PLAIN_KEYS, WhatIfForm
 from models_app.whatif_form import Limits as WhatIfLimits
@@ -227,7 +228,7 @@ def _stored_form(editing: Editing) -> EditorForm:
 
 def _posted_form(request: Request, editing: Editing) -> EditorForm:
     fields = editing.pinned.fields
-    return EditorForm(
+    form = EditorForm(
         fields=editing.fields,
         limits=editing.limits(),
         stored=fields,
@@ -235,6 +236,7 @@ def _posted_form(request: Request, editing: Editing) -> EditorForm:
         typed=posted_texts(editing.fields, request.POST, fields),
         locked=editing.locked,
     )
+    return form.with_refusal(file_problems(request.user, editing.row.host, fields, form.values))
 
 
 def _facts(editing: Editing, preview: Preview) -> Facts:

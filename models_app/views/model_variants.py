@@ -22,6 +22,7 @@ from models_app.pages.variants_page import profile_lines
 from models_app.selectors import Editing
 from models_app.selectors.sight import sees_profile
 from models_app.services.fleet_variants import fleet_fields, fleet_section
+from models_app.services.named_files import file_problems
 from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
 from models_app.services.variants import NO_VARIANT, profile_of
 from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, conflict_of, panel_of, with_sequence
@@ -177,7 +178,7 @@ def _form(request: Request, editing: Editing, held: Variant, posted: Mapping[str
     stored = held.fields
     fields = editing.variant_fields(held.name, arguments=may_write_arguments(request.user, profile))
     fields = editing.readable(fields, stored)
-    return EditorForm(
+    form = EditorForm(
         fields=fields,
         limits=editing.limits(editing.pinned.override.rope_scaling),
         stored=stored,
@@ -186,6 +187,7 @@ def _form(request: Request, editing: Editing, held: Variant, posted: Mapping[str
         locked=editing.variant_locked(convert.core_variant(held)),
         on_variant=True,
     )
+    return form.with_refusal(file_problems(request.user, editing.row.host, stored, form.values))
 
 
 def _facts(editing: Editing, held: Variant) -> Facts:

@@ -31,6 +31,7 @@ from models_app.selectors.rules import RuleLine, shared_changes
 from models_app.services import host_facts, rules_of
 from models_app.services import rules as rule_services
 from models_app.services.impact import overrides_impact
+from models_app.services.named_files import file_problems
 from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
 from models_app.views.hosts import host_context
 from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, tried_page
@@ -172,7 +173,8 @@ class RuleForm:
 
     def posted(self) -> EditorForm:
         posted = self.request.POST
-        return self._form(posted_texts(self.fields, posted, self.values), posted_version(posted))
+        form = self._form(posted_texts(self.fields, posted, self.values), posted_version(posted))
+        return form.with_refusal(file_problems(self.request.user, self.host, self.values, form.values))
 
     def _form(self, typed: Mapping[str, str], version: int) -> EditorForm:
         text = typed.get("customArgs", str(self.values.get("customArgs", "")))
