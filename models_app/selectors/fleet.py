@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery, prefetch_related_objects
+from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery, prefetch_related_objects
 
 from gpus_app.models import Device, Host
 from gpus_app.selectors import hosts
@@ -133,21 +133,31 @@ def _row_counts(user: Any) -> dict[int, Mapping[str, int]]:
 
 
 def largest_plans(user: Any) -> dict[int, LargestPlans]:
-    """Host -> its largest plans that a person sees, in one query."""
+    """Host -> its largest plans that a person sees, in two queries: which they are, and what they say.
+
+    All columns in subqueries of the first would have the database sort the plans of each host for every column.
+    """
     grants = grants_of(user)
     fitting = StoredPlan.objects.filter(row__host=OuterRef("pk"), verdict__in=("fits", "spills"))
     fitting = grants.seen(grants.seen(fitting, ROWS.behind("row")), PROFILES)
-    columns = ("size", "profile_id", "row_id", "row__model_class")
-    asked: dict[str, Subquery] = {}
-    for kind in ("vram", "ram"):
-        most = fitting.annotate(size=F(f"est_{kind}_bytes")).order_by("-size", "id")
-        asked |= {f"{kind}_{column}": Subquery(most.values(column)[:1]) for column in columns}
-    found = Host.objects.order_by().annotate(**asked).values_list("pk", *asked)
+    most_vram, most_ram = (
+        Subquery(fitting.order_by(f"-est_{kind}_bytes", "id").values("pk")[:1]) for kind in ("vram", "ram")
+    )
+    hosts_plans = Host.objects.order_by().annotate(vram=most_vram, ram=most_ram).values_list("pk", "vram", "ram")
+    chosen = {pk: (vram, ram) for pk, vram, ram in hosts_plans if vram is not None}
+    columns = ("pk", "est_vram_bytes", "est_ram_bytes", "profile_id", "row_id", "row__model_class")
+    wanted = StoredPlan.objects.filter(pk__in={pk for pair in chosen.values() for pk in pair})
+    found = {pk: facts for pk, *facts in wanted.values_list(*columns)}
     return {
-        pk: LargestPlans(LargestPlan(*values[: len(columns)]), LargestPlan(*values[len(columns) :]))
-        for pk, *values in found
-        if values[0] is not None
+        host: LargestPlans(_largest(found[vram], 0), _largest(found[ram], 1))
+        for host, (vram, ram) in chosen.items()
+        if vram in found and ram in found  # planning may have replaced them meanwhile
     }
+
+
+def _largest(facts: Sequence[Any], size: int) -> LargestPlan:
+    """Of the columns of a plan: its sizes in VRAM (0) and RAM (1), profile, row, class."""
+    return LargestPlan(facts[size], *facts[2:])
 
 
 def _last_scans() -> dict[int, Job]:
