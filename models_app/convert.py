@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Prefetch, Q
 
 from gpus_app.models import Backend, Host
 from gpus_app.selectors import ram_limit_gib, section, target_vram_gib
@@ -234,9 +234,10 @@ def core_finding(row: models.Finding) -> catalog.Finding:
     return catalog.Finding(row.kind, row.path, row.text, row.level, row.code, row.offset)
 
 
-def core_overrides(host: Host, path: str = "") -> tuple[Override, ...]:
+def core_overrides(host: Host, path: str = "", *, variants: bool = True) -> tuple[Override, ...]:
     """All that people pinned on a host in the order in which matches are tried; with a path, what may cover it."""
-    rows = models.Override.objects.filter(host=host).prefetch_related("variants")
+    kept = models.Variant.objects.all() if variants else models.Variant.objects.none()  # none() costs no query
+    rows = models.Override.objects.filter(host=host).prefetch_related(Prefetch("variants", kept))
     if path:
         rows = rows.filter(Q(match__iexact=path) | Q(match__contains="*") | Q(match__contains="?"))
     return merge_overrides((core_override(row) for row in rows), ())

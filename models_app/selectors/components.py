@@ -222,7 +222,7 @@ def host_components(host: Host) -> HostComponents:
         files=list(Component.objects.filter(host=host)),
         models=models,
         headers=_headers(host, [model.path for model in models if model.model_class in DIFFUSION]),
-        overrides=convert.core_overrides(host),
+        overrides=convert.core_overrides(host, variants=False),
         roots=list(Root.objects.filter(host=host)),
     )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import CharField, Exists, OuterRef, Q, QuerySet
-from django.db.models.functions import Cast
+from django.db.models import CharField, Exists, ExpressionWrapper, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Cast, Concat
+from django.db.models.lookups import StartsWith
 
 from gpus_app.models import Host
 from models_app.models import Row, StoredPlan
@@ -40,10 +41,10 @@ class JobSightOf:
 
     def _of_speech(self) -> Q:
         """The number of the row is the first word of their object's."""
-        found = Q(pk__in=())
-        for number in self.grants.seen(Row.objects.filter(model_class="tts").order_by()).values_list("pk", flat=True):
-            found |= Q(object_type=SPEECH, object_id__startswith=f"{number} ")
-        return found
+        about = ExpressionWrapper(OuterRef("object_id"), CharField())
+        named = StartsWith(about, Concat(Cast("pk", CharField()), Value(" ")))
+        rows = Row.objects.filter(named, model_class="tts").order_by()
+        return Q(Exists(self.grants.seen(rows)), object_type=SPEECH)
 
     def _of_routers(self, hosts: Q) -> Q:
         """An entry that no plan knows is judged by its id alone."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from django.db.models import Case, Q, QuerySet, Value, When
+from django.db.models import Case, F, Q, QuerySet, Value, When
 
 from gpus_app.models import Host
 from models_app.core.catalog import Plan
@@ -106,7 +106,7 @@ def shown_findings(user: Any, found: Iterable[Finding]) -> Iterator[Finding]:
 
 
 class HostSight:
-    """What is hidden from a person on one host, for texts and paths that name it: two queries, none for most people."""
+    """What is hidden from a person on one host, for texts and paths that name it: one query, none for most people."""
 
     def __init__(self, user: Any, host: int) -> None:
         self._grants = grants_of(user)
@@ -190,21 +190,33 @@ class HostSight:
         models = {path: bool(seen) for path, seen, *_ in self._models}
         hidden = {path for path, seen in models.items() if not seen}
         alone = {folder_of(path) for path in hidden} - {folder_of(path) for path, seen in models.items() if seen}
-        files = {path for path, seen in self._marked(Component, FILES, "path") if not seen or folder_of(path) in alone}
+        files = {path for path, seen, *_ in self._known[Component] if not seen or folder_of(path) in alone}
         return frozenset(hidden | files.difference(models))
 
-    @cached_property
+    @property
     def _models(self) -> Sequence[tuple[str, int, str, str]]:
-        return self._marked(Row, ROWS, "path", "served_id", "base_id")
+        return self._known[Row]
 
-    def _marked(self, table: Any, fields: Fields, path: str, *columns: str) -> Sequence[Any]:
-        """(path, whether it is seen, more columns) of all objects of a host; nothing where nothing can be hidden."""
+    @cached_property
+    def _known(self) -> Mapping[type, Sequence[tuple[str, int, str, str]]]:
+        """(path, whether it is seen, two ids) of all models and component files of a host, in one query; nothing where
+        nothing can be hidden.
+        """
+        known: dict[type, list[tuple[str, int, str, str]]] = {Row: [], Component: []}
         if self.is_whole:
-            return ()
+            return known
+        models = self._marked(Row, ROWS, F("served_id"), F("base_id"), Value(1))
+        files = self._marked(Component, FILES, Value(""), Value(""), Value(0))
+        for *found, is_model in models.union(files, all=True):
+            known[Row if is_model else Component].append(tuple(found))
+        return known
+
+    def _marked(self, table: Any, fields: Fields, *columns: Any) -> Any:
         condition = self._grants.condition(fields)
         mark = Case(When(condition, then=Value(1)), default=Value(0)) if condition is not None else Value(1)
-        rows = table.objects.filter(host=self._host).order_by().annotate(is_seen=mark)
-        return list(rows.values_list(path, "is_seen", *columns))
+        named = dict(zip(("own", "base", "is_model"), columns, strict=True))
+        rows = table.objects.filter(host=self._host).order_by()
+        return rows.annotate(is_seen=mark, **named).values_list("path", "is_seen", *named)
 
     @cached_property
     def _names(self) -> frozenset[str]:

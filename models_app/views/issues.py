@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,7 +17,8 @@ from models_app import selectors
 from models_app.models import Finding
 from models_app.pages.issue_list import CSV_COLUMNS, LEVELS, csv_row, finding_row
 from models_app.pages.overview import plan_lines
-from models_app.selectors.sight import ABOUT_OTHERS, shown_findings
+from models_app.selectors.details import ACKNOWLEDGED
+from models_app.selectors.sight import ABOUT_OTHERS, seen_findings, shown_findings
 from models_app.services.acknowledging import acknowledge_finding
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.grants import grants_of
@@ -37,8 +39,10 @@ def issue_list(request: Request) -> HttpResponse:
     level = request.GET.get("level", "")
     level = level if level in (*LEVELS, SEEN) else ""
     user = request.user
-    found = _found(user, query, level)
-    shown = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
+    counts = _counts(user, query)
+    pages = Paginator(_found(user, query, level), PER_PAGE)
+    pages.count = counts[level]
+    shown = pages.get_page(request.GET.get("page"))
     rows = [
         finding_row(finding, may_operate=may(user, Level.OPERATE, finding.row or finding.host))
         for finding in shown_findings(user, shown)
@@ -47,7 +51,7 @@ def issue_list(request: Request) -> HttpResponse:
         "findings": rows,
         "page": shown,
         "filters": {"q": query, "level": level},
-        "chips": _chips(user, query, level),
+        "chips": _chips(counts, query, level),
         "filtered": bool(query or level),
         "plans": plan_lines(selectors.troubled_plans(user)),
         "export_url": f"{reverse('models:issue-export')}?{urlencode({'q': query, 'level': level})}",
@@ -100,18 +104,24 @@ def _containing(user: Any, query: str) -> Q:
     return wanted
 
 
-def _chips(user: Any, query: str, level: str) -> list[dict[str, object]]:
+def _counts(user: Any, query: str) -> Counter[str]:
+    """How many findings there are under the text filter: open ones by severity, all of these as "", acknowledged."""
+    found = seen_findings(user).filter(_containing(user, query)).order_by()
+    counts = Counter[str]()
+    for level, opened, seen in found.values_list("level").annotate(
+        opened=Count("pk", filter=~ACKNOWLEDGED), seen=Count("pk", filter=ACKNOWLEDGED)
+    ):
+        counts += Counter({level: opened, "": opened, SEEN: seen})
+    return counts
+
+
+def _chips(counts: Counter[str], query: str, level: str) -> list[dict[str, object]]:
     """One chip per severity with its count, under the text filter."""
-    found = selectors.issues(user).filter(_containing(user, query)).order_by()
-    counts = {item["level"]: item["n"] for item in found.values("level").annotate(n=Count("pk"))}
-    total = sum(counts.values())
-    counts[SEEN] = selectors.issues(user, acknowledged=True).filter(_containing(user, query)).count()
     chips: list[dict[str, object]] = []
     words = (("", "all"), *((slug, f"{look[1]}s") for slug, look in LEVELS.items()), (SEEN, "acknowledged"))
     for slug, text in words:
         parts = {"q": query, "level": slug}
         address = urlencode({name: value for name, value in parts.items() if value})
-        count = counts.get(slug, 0) if slug else total
         url = f"{reverse('models:issue-list')}{'?' if address else ''}{address}"
-        chips.append({"text": text, "count": count, "url": url, "on": slug == level})
+        chips.append({"text": text, "count": counts[slug], "url": url, "on": slug == level})
     return chips

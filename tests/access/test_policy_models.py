@@ -432,4 +432,4 @@ def test_policy_costs_lists_no_query_for_each_row(hush, address):
             assert client.get(address).status_code == 200
         counts.append(len(queries))
     assert counts[1] <= counts[0]
-    assert counts[1] <= 17
+    assert counts[1] <= 12
