@@ -14,6 +14,7 @@ from django.utils import timezone
 from gpus_app.agent_rows import Agent
 from gpus_app.telemetry_rows import Telemetry, TelemetryPoint
 from quartermaster_site.access.rules import Scope
+from quartermaster_site.ordered_json import OrderedJSONField
 from quartermaster_site.version import PROTOCOL
 
 __all__ = ["Agent", "Backend", "Device", "Dialect", "Host", "HostSetting", "OsFamily", "Telemetry", "TelemetryPoint"]
@@ -183,7 +184,7 @@ class HostSetting(models.Model):
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="settings")
     section = models.CharField(max_length=24)
-    values: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    values = OrderedJSONField(default=dict)
     """Only what a person set (camelCase keys of the generate file); absent means automatic."""
     version = models.PositiveIntegerField(default=0)
     changed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)

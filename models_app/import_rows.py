@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
@@ -11,6 +9,7 @@ from django.utils import timezone
 from gpus_app.models import Dialect, Host
 from models_app.pins import PinnedFields
 from quartermaster_site.jobs.models import Job
+from quartermaster_site.ordered_json import OrderedJSONField
 
 
 class Fragment(PinnedFields):
@@ -59,9 +58,9 @@ class ImportBatch(models.Model):
     problem = models.CharField(max_length=500, blank=True)
     text = models.TextField(blank=True)
     """Until it has been read; then blank, since it may hold keys."""
-    report: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    report = OrderedJSONField(default=dict)
     """{"items": [...], "models": {...}, "findings": [...]} as `services.imports` writes it."""
-    applied: models.JSONField[Any, Any] = models.JSONField(default=list)
+    applied = OrderedJSONField(default=list)
     """What was written, for taking it back: one record a row, with the version that the write made."""
     job = models.ForeignKey(Job, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     by = models.ForeignKey(

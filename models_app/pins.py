@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -11,6 +9,7 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 
 from gpus_app.models import Host
+from quartermaster_site.ordered_json import OrderedJSONField
 
 PATTERN = Q(match__contains="*") | Q(match__contains="?")
 """Rows that are rules: their match is a pattern."""
@@ -22,7 +21,7 @@ ORDER = ("position", "id")
 class PinnedFields(models.Model):
     """A sparse set of fields that several people edit: a save names the version that it started from."""
 
-    fields: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    fields = OrderedJSONField(default=dict)
     """Set fields only, camelCase keys of web.md 6; absent means automatic, or inherited."""
     version = models.PositiveIntegerField(default=0)
     changed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
@@ -80,9 +79,9 @@ class Change(models.Model):
     rule = models.PositiveBigIntegerField(default=0)
     """The number of the rule that this is about, also after it is deleted; 0: a model or a shared variant."""
     action = models.CharField(max_length=16)
-    changes: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    changes = OrderedJSONField(default=dict)
     """Key -> [before, after], null where the field was not set; changed fields only."""
-    after: models.JSONField[Any, Any] = models.JSONField(default=dict)
+    after = OrderedJSONField(default=dict)
     """All fields after the save: what a restore brings back."""
     version = models.PositiveIntegerField(default=0)
     """The version that this save made; the same as long as the row existed."""
