@@ -161,12 +161,13 @@ def why_no_machines(address: str = "") -> str:
         )
     if url.startswith("unix://"):
         return "Redis listens on a socket of this machine only: set QM_AGENT_REDIS_URL to its address for others."
-    if address and _is_loopback(urlsplit(url).hostname or "") and not _is_loopback(address):
+    if address and is_loopback(urlsplit(url).hostname or "") and not is_loopback(address):
         return "The server calls its broker by a loopback address: set QM_AGENT_REDIS_URL there, to one for others."
     return ""
 
 
-def _is_loopback(name: str) -> bool:
+def is_loopback(name: str) -> bool:
+    """Whether a host name or address leads back to the machine that asks for it."""
     try:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:

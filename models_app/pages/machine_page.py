@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.urls import reverse
 from django.utils import timezone
 
 from gpus_app.agents import MOST_SKEW_SECONDS, second_agent, version_problem
 from gpus_app.models import Agent, Host
+from models_app.models import Root
 from models_app.pages.live_page import disk_notes
 from models_app.pages.shell import WorkerState, worker_state
 from quartermaster_site.figures import ago, duration
@@ -27,7 +29,14 @@ class Machine:
     code_until: datetime | None
     """While a code waits for its machine."""
     attempt: str
+    next_url: str
+    """Where to name its folders, once it has arrived and has none."""
     notes: tuple[str, ...]
+
+    @property
+    def seen(self) -> str:
+        """What else on the page depends on: when this changes, all of it is asked for anew."""
+        return f"{self.worker.word}-{self.enrolled:d}"
 
 
 def machine_of(host: Host) -> Machine:
@@ -41,8 +50,14 @@ def machine_of(host: Host) -> Machine:
         own_account=bool(agent and agent.account_sha256),
         code_until=agent.code_expires_at if agent and agent.awaits_machine else None,
         attempt=agent.attempt_problem if agent else "",
+        next_url=_next_url(host) if enrolled else "",
         notes=machine_notes(host),
     )
+
+
+def _next_url(host: Host) -> str:
+    missing = host.is_reachable and not Root.objects.filter(host=host).exists()
+    return reverse("models:host-folders", args=[host.slug]) if missing else ""
 
 
 def machine_notes(host: Host) -> tuple[str, ...]:

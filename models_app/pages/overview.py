@@ -64,6 +64,12 @@ _PLAN_WORDS = {
 }
 
 
+_AWAY = {
+    "offline": "was last heard {note}. Its models, plans and config file stay as they were; its jobs wait.",
+    "mismatch": "runs another version than the server; its jobs wait.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     label: str
@@ -203,6 +209,18 @@ def setup_line() -> AttentionLine:
     return AttentionLine(
         "act", "needs you", "changed", "Set-up", "is not finished.", reverse("models:setup"), "Continue"
     )
+
+
+def away_lines(hosts: Iterable[Host]) -> list[AttentionLine]:
+    """One line a host whose worker is silent or of another version; a pause is somebody's wish."""
+    lines = []
+    for host in hosts:
+        state = worker_state(host)
+        if host.state in _AWAY:
+            url = reverse("models:machine-show", args=[host.slug])
+            text = _AWAY[host.state].format(note=state.note)
+            lines.append(AttentionLine(state.tone, state.word, state.shape, host.name, text, url, "Machine"))
+    return lines
 
 
 def plan_lines(troubled: Sequence[tuple[str, str, str, int]]) -> list[AttentionLine]:

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from gpus_app import services as gpu_services
 from gpus_app.models import Host
-from gpus_app.selectors import host_for, memory_settings
+from gpus_app.selectors import host_for, memory_settings, target_vram_gib
 from models_app import selectors, services
 from models_app.models import Root
 from models_app.pages.host_page import (
@@ -43,7 +43,7 @@ def host_context(request: Request, host: Host) -> dict[str, object]:
     return {
         "host": host,
         "budget": budget_text(host),
-        "budget_text": f"VRAM target {budget_text(host).vram}",
+        "budget_text": f"VRAM target {budget_text(host).vram}" if host.probed_at or target_vram_gib(host) else "",
         "held": held_back(host),
         "may_operate": may(request.user, Level.OPERATE, host),
         "may_edit": may(request.user, Level.EDIT, host),
@@ -57,7 +57,15 @@ def host_list(request: Request) -> HttpResponse:
     folders = dict(Root.objects.order_by().values_list("host_id").annotate(n=Count("pk")))
     lines = host_lines(shell_of(request).hosts, folders)
     context = {"hosts": lines, "may_manage": may(request.user, Level.MANAGE)}
-    return page(request, "hosts/host_list.html", context)
+    return page(request, "hosts/host_list.html", context, fragments=["hosts"])
+
+
+@require_safe
+@needs(Level.VIEW)
+def host_strip(request: Request, slug: str) -> HttpResponse:
+    """The status strip of every page, which asks for itself anew: a page left open goes on telling the truth."""
+    host_for(request.user, slug)
+    return page(request, "components/_strip.html")
 
 
 @require_safe

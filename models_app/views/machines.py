@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import socket
+from urllib.parse import urlsplit
+
 from django.contrib import messages
 from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django_htmx.http import HttpResponseClientRefresh
 
 from gpus_app import enrolment
+from gpus_app.enrolment import is_loopback
 from gpus_app.models import Host
 from gpus_app.selectors import host_for
 from models_app.machine_form import MachineForm
 from models_app.models import Revision, Row
 from models_app.pages.machine_page import machine_of
 from models_app.views.hosts import host_context
-from quartermaster_site import broker_accounts
+from quartermaster_site import broker_accounts, env
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, needs
 from quartermaster_site.errors import Refused
-from quartermaster_site.http import Request, go_to, page
+from quartermaster_site.http import Request, go_to, page, wants_fragment
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -34,14 +39,31 @@ def machine_add(request: Request) -> HttpResponse:
             form.take_refusal(error)
         else:
             return _code_page(request, host, code)
-    context = {"form": form, "hindrance": hindrance, "shared": "" if hindrance else broker_accounts.why_shared()}
+    context = {
+        "form": form,
+        "hindrance": hindrance,
+        "shared": "" if hindrance else broker_accounts.why_shared(),
+        "has_redis": bool(env.redis_url()),
+        "address": _address_for_others(request),
+    }
     return page(request, "hosts/machine_add.html", context, status=422 if form.errors else 200)
+
+
+def _address_for_others(request: Request) -> str:
+    """The name of this machine for others in its network, as far as it can be told from here."""
+    name = urlsplit(request.build_absolute_uri("/")).hostname or ""
+    return socket.gethostname() if is_loopback(name) else name
 
 
 def _code_page(request: Request, host: Host, code: str) -> HttpResponse:
     server = request.build_absolute_uri("/").rstrip("/")
     command = f"./quartermaster agent --server {server} --code {code}"
-    context = {"host": host, "command": command, "insecure": not request.is_secure()}
+    context = {
+        "host": host,
+        "command": command,
+        "insecure": not request.is_secure(),
+        "only_here": is_loopback(urlsplit(server).hostname or ""),
+    }
     return page(request, "hosts/machine_code.html", context)
 
 
@@ -49,7 +71,10 @@ def _code_page(request: Request, host: Host, code: str) -> HttpResponse:
 @needs(Level.VIEW)
 def machine_show(request: Request, slug: str) -> HttpResponse:
     host = host_for(request.user, slug)
-    context = host_context(request, host) | {"machine": machine_of(host)}
+    machine = machine_of(host)
+    if wants_fragment(request) and request.GET.get("seen", machine.seen) != machine.seen:
+        return HttpResponseClientRefresh()  # head, buttons and changes depend on it as well
+    context = host_context(request, host) | {"machine": machine}
     return page(request, "hosts/machine_detail.html", context, fragments=["machine"])
 
 

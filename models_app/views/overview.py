@@ -6,7 +6,16 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from models_app import selectors
-from models_app.pages.overview import Card, attention_lines, changes, host_card, plan_lines, setup_line, summary
+from models_app.pages.overview import (
+    Card,
+    attention_lines,
+    away_lines,
+    changes,
+    host_card,
+    plan_lines,
+    setup_line,
+    summary,
+)
 from models_app.pages.shell import shell_of
 from models_app.selectors.sight import shown_findings
 from quartermaster_site.access.permissions import Level, may, needs
@@ -30,6 +39,7 @@ def overview(request: Request) -> HttpResponse:
         "cards": [_card(request, card) for card in hosts],
         "attention": [
             *([setup_line()] if may(user, Level.MANAGE) and setup_finished_at() is None else []),
+            *away_lines(card.host for card in hosts),
             *attention_lines(shown_findings(user, selectors.attention(user, LAST))),
             *plan_lines(selectors.troubled_plans(user)),
         ],

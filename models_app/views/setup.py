@@ -15,9 +15,9 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from gpus_app.selectors import hosts
 from models_app.administrator_form import AdministratorForm
 from models_app.pages.setup_page import Step, frame, next_url, run_checks, step_named
-from models_app.pages.shell import shell_of
 from models_app.views.setup_host import done_step, folders_step, memory_step, scan_step
 from models_app.views.setup_router import backends_step, router_step
 from quartermaster_site.access import services
@@ -77,7 +77,7 @@ def _require_unfinished() -> None:
 
 
 def _checks(request: Request, step: Step) -> HttpResponse:
-    found = run_checks(shell_of(request).host)
+    found = run_checks(hosts().first())
     blocked = any(check.blocks for check in found)
     if request.method == "POST" and not blocked:
         return go_to(request, next_url(step))

@@ -25,6 +25,8 @@ class State(models.TextChoices):
 
 
 UNFINISHED = (State.QUEUED, State.WAITING, State.RUNNING, State.CANCELLING)
+SILENT_AFTER = timedelta(seconds=30)
+"""Of a running job: the pages say so. Later the sweep calls it lost."""
 FINISHED = tuple(state for state in State if state not in UNFINISHED)
 
 
@@ -125,9 +127,22 @@ class Job(models.Model):
         return end - self.started_at
 
     @property
+    def silence(self) -> timedelta | None:
+        """How long a begun job has said nothing, once that is longer than usual; it may have died with its machine."""
+        if self.state not in (State.RUNNING, State.CANCELLING) or self.heartbeat_at is None:
+            return None
+        silent = timezone.now() - self.heartbeat_at
+        return silent if silent > SILENT_AFTER else None
+
+    @property
+    def starts_again(self) -> bool:
+        """Whether it is started again by itself once it is lost: at most once, and only what may be done twice."""
+        return self.state != State.CANCELLING and not self.automatic and kinds.BY_SLUG[self.kind].repeatable
+
+    @property
     def seconds_left(self) -> int | None:
         """Smoothed estimate, after three samples and with a known total."""
-        if self.samples < 3 or not self.total or self.rate <= 0 or self.is_finished:
+        if self.silence or self.samples < 3 or not self.total or self.rate <= 0 or self.is_finished:
             return None
         return int(max(self.total - self.done, 0) / self.rate)
 

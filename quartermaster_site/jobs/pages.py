@@ -94,6 +94,7 @@ class JobView:
     label: str
     unseen: str
     current: str
+    silence: str
     error: str
     advice: str
     log: str
@@ -143,7 +144,8 @@ def job_view(job: Job, sight: JobSight, *, may_cancel: bool, may_retry: bool) ->
     return JobView(
         label=job.label if whole or job.host is None else job.host.name,
         unseen="" if whole else UNSEEN,
-        current=job.current if whole else "",
+        current=job.current if whole and not job.silence else "",
+        silence=_silence_text(job),
         error=job.error if whole else "",
         advice=job.advice if whole else "",
         log=job.log if whole else "",
@@ -161,6 +163,15 @@ def job_view(job: Job, sight: JobSight, *, may_cancel: bool, may_retry: bool) ->
         can_cancel=may_cancel and not job.is_finished and job.state != State.CANCELLING,
         can_retry=may_retry and can_retry(job),
     )
+
+
+def _silence_text(job: Job) -> str:
+    """What becomes of a job whose worker no longer reports; "" while it does."""
+    if not job.silence:
+        return ""
+    then = "is started again by itself" if job.starts_again else "is not started again by itself"
+    who = job.host or "The worker"
+    return f"{who} no longer reports. If that goes on, the job counts as lost within two minutes, and {then}."
 
 
 def _outcome(job: Job) -> str:

@@ -65,6 +65,8 @@ def progress_text(job: Job) -> str:
         parts.append(f"{job.warnings:,} problem{'' if job.warnings == 1 else 's'}")
     if job.duration is not None:
         parts.append(clock_text(int(job.duration.total_seconds())))
+    if job.silence:
+        parts.append(f"nothing heard for {clock_text(int(job.silence.total_seconds()))}")
     left = job.seconds_left
     if left is not None and job.state == State.RUNNING:
         parts.append(f"about {clock_text(left)} left")

@@ -28,6 +28,9 @@ _STOPPED = "Quartermaster was stopped while this ran."
 _REPLACED = "The machine's agent was started anew while this ran."
 _VANISHED = "The broker has lost the message that would have started this, and nobody answered when it was repeated."
 _UNCLAIMED = "No worker took this up, although the host's worker is running."
+_AGAIN = "It was started again by itself."
+_BY_HAND = "Look at the host's worker, then run it again."
+_ONCE = "It is not repeated by itself: see how far it came, then start it anew where you started it."
 
 
 def sweep() -> None:
@@ -95,9 +98,9 @@ def _lose(pk: int, why: str, *, even_if_fresh: bool = False) -> None:
         fresh = job.heartbeat_at is not None and timezone.now() - job.heartbeat_at < LOST_AFTER
         if job.is_finished or (fresh and not even_if_fresh):
             return
-        again = job.state != State.CANCELLING and not job.automatic and kinds.BY_SLUG[job.kind].repeatable
+        again, repeatable = job.starts_again, kinds.BY_SLUG[job.kind].repeatable
         job.state, job.error_kind, job.error = State.LOST, "Lost", why
-        job.advice = "It was started again by itself." if again else "Look at the host's worker, then use Retry."
+        job.advice = _AGAIN if again else _BY_HAND if repeatable else _ONCE
         outcomes.close(job)
         receiving.receiver_of(job).failed(job)
         services.ask_to_stop(job)

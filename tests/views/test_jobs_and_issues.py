@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -186,3 +188,17 @@ def test_no_query_holds_a_nul(gpu_host: Host, viewer: Client, monkeypatch: pytes
     assert [(wanted["host"], wanted["state"], wanted["kind"]) for wanted in asked] == [("ab", "", "")]
     wanted = ModelFilter.from_query(QueryDict("host=a%00b&q=c%00d&cat=%00&state=%00"))
     assert (wanted.host, wanted.q, wanted.cat, wanted.state) == ("ab", "cd", "", "")
+
+
+def test_a_job_that_nobody_hears_of_has_no_time_left(host: Host, admin: Client) -> None:
+    now = timezone.now()
+    values: dict[str, Any] = {"done": 40, "total": 100, "rate": 10.0, "samples": 9, "current": "a.gguf"}
+    job = _job(host, heartbeat_at=now, **values)
+    page = f"/jobs/{job.pk}/"
+    assert "about 00:06 left" in admin.get(page).content.decode()
+    Job.objects.update(heartbeat_at=now - timedelta(seconds=41))
+    html = admin.get(page).content.decode()
+    assert "nothing heard for 00:41" in html
+    assert "no longer reports. If that goes on, the job counts as lost within two minutes, and is started again" in html
+    assert "left" not in re.sub(r"<[^>]*>", "", html)
+    assert "a.gguf" not in html

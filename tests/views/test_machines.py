@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from django.utils import timezone
 
 from gpus_app.models import Agent, Host
 from models_app.api import agents as endpoints
+from models_app.models import Root
 from quartermaster_site import broker_accounts
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.agent import identity
@@ -101,6 +103,18 @@ class TestAdding:
         assert admin.post("/machines/add/", {"slug": "gpu-a"}).status_code == 422
         assert not Host.objects.filter(slug="gpu-a").exists()
 
+    def test_without_a_redis_it_says_how_to_get_one(self, admin, monkeypatch):
+        monkeypatch.delenv("QM_REDIS_URL")
+        monkeypatch.setattr("socket.gethostname", lambda: "desk")
+        page = admin.get("/machines/add/", headers={"host": "127.0.0.1:8000"}).content.decode()
+        assert "apt install redis-server" in page
+        assert "QM_AGENT_REDIS_URL=redis://desk:6380/0 ./quartermaster up --host 0.0.0.0" in page
+
+    @pytest.mark.parametrize(("name", "warned"), [("127.0.0.1:8000", True), ("localhost", True), ("testserver", False)])
+    def test_a_command_that_leads_nowhere_from_elsewhere_is_said(self, admin, name, warned):
+        response = admin.post("/machines/add/", {"slug": "gpu-a"}, headers={"host": name})
+        assert ("the server's own machine only" in response.content.decode()) is warned
+
     def test_one_account_for_all_is_said_plainly(self, admin, monkeypatch):
         monkeypatch.setattr(broker_accounts, "why_shared", lambda: "This broker (version 6.2) is old.")
         page = admin.get("/machines/add/").content.decode()
@@ -174,6 +188,29 @@ class TestTruth:
     def test_an_old_second_agent_is_forgotten(self, admin, agent):
         Agent.objects.update(other_seen_at=timezone.now() - timedelta(hours=2))
         assert b"second agent" not in admin.get("/hosts/local/").content
+
+    def test_a_machine_that_was_never_measured_has_no_system_and_no_budget(self, admin, agent):
+        Host.objects.update(probed_at=None, last_seen_at=None)
+        page = admin.get("/hosts/local/machine/").content.decode()
+        assert "Not measured yet" in page
+        assert "plans run on the CPU" not in page
+
+    def test_what_to_do_next_with_one_that_has_arrived(self, admin, agent):
+        assert b"has arrived" in admin.get("/hosts/local/machine/").content
+        Root.objects.create(host=agent.host, path="/models")
+        assert b"has arrived" not in admin.get("/hosts/local/machine/").content
+
+    def test_an_open_page_follows_the_machine(self, admin, agent):
+        poll = {"HX-Request": "true", "HX-Target": "machine"}
+        seen = re.search(r"machine/(\?seen=[^\"]+)", admin.get("/hosts/local/machine/").content.decode())[1]
+        assert "HX-Refresh" not in admin.get(f"/hosts/local/machine/{seen}", headers=poll)
+        Host.objects.update(last_seen_at=timezone.now() - timedelta(minutes=5))
+        assert admin.get(f"/hosts/local/machine/{seen}", headers=poll)["HX-Refresh"] == "true"
+        assert "offline" in admin.get("/hosts/local/strip/", headers=poll).content.decode()
+        rows = admin.get("/hosts/", headers=poll | {"HX-Target": "hosts"}).content.decode()
+        assert rows.lstrip().startswith("<table")
+        assert "offline" in rows
+        assert "was last heard 5 min ago. Its models, plans" in admin.get("/").content.decode()
 
     def test_pausing(self, admin, agent):
         admin.post("/hosts/local/machine/pause/", {"paused": "1"})

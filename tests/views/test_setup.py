@@ -46,7 +46,9 @@ def test_the_whole_way(claimed: Client, gpu_host: Host, shelf: Path, django_capt
     def post(step: str, **values: str) -> Any:
         return run(django_capture_on_commit_callbacks, lambda: claimed.post(f"/setup/{step}/", values))
 
-    assert "Database" in claimed.get("/setup/checks/").content.decode()
+    checks = claimed.get("/setup/checks/").content.decode()
+    assert "Database" in checks
+    assert f"{gpu_host.name} answers" in checks, "also before somebody is signed in"
     assert post("checks")["Location"] == "/setup/administrator/"
     assert post("administrator", **PERSON)["Location"] == "/setup/folders/"
     assert post("folders", path=str(shelf), category="")["Location"] == "/setup/folders/"
