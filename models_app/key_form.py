@@ -6,11 +6,13 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from django import forms
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from gpus_app.models import Host
 from models_app.models import ApiKey
 from models_app.selectors.api_keys import scope_choices
+from models_app.selectors.own_keys import Choices, hosts_for_own_keys, own_scope_choices
 from models_app.services.api_keys import MOST_NAME, MOST_NOTE, KeyValues
 from quartermaster_site.errors import EditConflict, Refused
 
@@ -69,15 +71,17 @@ class KeyForm(forms.Form):
     def __init__(self, data: Any = None, *, key: ApiKey | None = None) -> None:
         super().__init__(data, auto_id="f-%s", initial=_initial(key))
         self.key = key
-        everyone = Host.objects.all()
-        self.fields["hosts"].queryset = everyone  # type: ignore[attr-defined]
-        if key is None and len(everyone) == 1:
-            self.fields["hosts"].initial = list(everyone)
-        self.profiles = {path: profiles for path, _, profiles in scope_choices()}
-        self.fields["models"].choices = _model_choices(key)  # type: ignore[attr-defined]
+        self._offer(Host.objects.all(), scope_choices())
         if key is not None and key.expires_at is not None:
             kept = (KEEP, f"{key.expires_at:%Y-%m-%d %H:%M} UTC, as it is")
             self.fields["expires"].choices = [kept, *self.fields["expires"].choices]  # type: ignore[attr-defined]
+
+    def _offer(self, hosts: QuerySet[Host], known: Choices) -> None:
+        self.fields["hosts"].queryset = hosts  # type: ignore[attr-defined]
+        if self.key is None and len(hosts) == 1:
+            self.fields["hosts"].initial = list(hosts)
+        self.profiles = {path: profiles for path, _, profiles in known}
+        self.fields["models"].choices = _model_choices(self.key, known)  # type: ignore[attr-defined]
 
     def values(self) -> KeyValues:
         """Only for a valid form."""
@@ -121,6 +125,19 @@ class KeyForm(forms.Form):
         self.data = stored
 
 
+class OwnKeyForm(KeyForm):
+    """A new key of the person's own: their hosts, the models that they may use, and an end."""
+
+    def __init__(self, data: Any = None, *, user: Any) -> None:
+        super().__init__(data)
+        hosts = Host.objects.filter(pk__in=[host.pk for host in hosts_for_own_keys(user)])
+        self._offer(hosts, own_scope_choices(user))
+        del self.fields["version"]
+        ends = [choice for choice in self.fields["expires"].choices if choice[0] != NEVER]  # type: ignore[attr-defined]
+        self.fields["expires"].choices = ends  # type: ignore[attr-defined]
+        self.initial.update(expires=next(iter(SPANS)), scope=ONLY)
+
+
 def _initial(key: ApiKey | None) -> dict[str, Any]:
     if key is None:
         return {"scope": ALL, "expires": NEVER, "future": True}
@@ -136,9 +153,8 @@ def _initial(key: ApiKey | None) -> dict[str, Any]:
     }
 
 
-def _model_choices(key: ApiKey | None) -> list[tuple[str, list[tuple[str, str]]]]:
+def _model_choices(key: ApiKey | None, known: Choices) -> list[tuple[str, list[tuple[str, str]]]]:
     """A group a model; what a key names and nobody serves stays, so that a save does not drop it."""
-    known = scope_choices()
     groups = [
         (
             served,

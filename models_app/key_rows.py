@@ -34,6 +34,8 @@ class ApiKey(models.Model):
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
+    is_own = models.BooleanField(default=False)
+    """Made by its owner for themselves: it reaches no more than they may use, which every write looks at anew."""
     is_service = models.BooleanField(default=False)
     """Of a host's worker: never shown, and it keeps the list of keys from being empty."""
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -74,6 +76,8 @@ class KeyPolicy(models.Model):
     mode = models.CharField(max_length=16, choices=Mode, default=Mode.INLINE)
     variables_set: models.JSONField[Any, Any] = models.JSONField(default=list)
     """Keys whose variables an administrator says are set: a router refuses a file that names one that is not."""
+    self_service = models.BooleanField(default=False)
+    """Operators and editors make keys of their own for this host."""
 
     def __str__(self) -> str:
         return f"keys of {self.host_id}"

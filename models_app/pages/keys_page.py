@@ -36,6 +36,7 @@ class KeyView:
     prefix: str
     note: str
     owner: str
+    is_own: bool
     reach: str
     reach_details: str
     unserved: str
@@ -57,6 +58,7 @@ def key_view(line: KeyLine) -> KeyView:
         prefix=f"{key.prefix}…",
         note=key.note,
         owner=key.owner.get_username() if key.owner else "",
+        is_own=key.is_own,
         reach="all models" if key.everything else counted(len(key.files) + len(key.ids), "choice"),
         reach_details=_names([*(path.rpartition("/")[2] for path in key.files), *key.ids]),
         unserved=f"not served now: {_names(list(line.unserved))}" if line.unserved else "",

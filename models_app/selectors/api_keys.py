@@ -15,6 +15,7 @@ from models_app.core.export.dialects import BY_SLUG
 from models_app.core.export.keys import variable_of
 from models_app.models import ApiKey, KeyPolicy, Revision, Row, StoredPlan, TargetWatch
 from models_app.selectors.key_environment import Environment, environments
+from models_app.selectors.own_keys import OwnersReach
 from quartermaster_site.errors import NotFound
 
 
@@ -83,8 +84,9 @@ def keys_page() -> KeysPage:
     rows = list(ApiKey.objects.filter(is_service=False).select_related("owner").prefetch_related("hosts"))
     everyone = _hosts()
     live, known, now = _live(everyone), _served_names(rows), timezone.now()
+    reach = OwnersReach(rows)
     lines = sorted(
-        (_line(key, everyone, live, known, now) for key in rows),
+        (_line(key, everyone, live, known, now, reach) for key in rows),
         key=lambda line: (line.is_over, line.key.name.casefold(), line.key.pk),
     )
     hosts = [
@@ -97,7 +99,14 @@ def keys_page() -> KeysPage:
 def key_line(key: ApiKey) -> KeyLine:
     """One key with what became of it on each host."""
     everyone = _hosts()
-    return _line(key, everyone, _live(everyone), _served_names([key]), timezone.now())
+    return _line(key, everyone, _live(everyone), _served_names([key]), timezone.now(), OwnersReach([key]))
+
+
+def key_lines(keys: Sequence[ApiKey]) -> list[KeyLine]:
+    """Some keys with what became of each on each host."""
+    everyone, now, reach = _hosts(), timezone.now(), OwnersReach(keys)
+    live, known = _live(everyone), _served_names(keys)
+    return [_line(key, everyone, live, known, now, reach) for key in keys]
 
 
 def _hosts() -> list[Host]:
@@ -147,23 +156,35 @@ def _served_names(keys: Sequence[ApiKey]) -> frozenset[str]:
 
 
 def _line(
-    key: ApiKey, everyone: Sequence[Host], live: Mapping[int, _Live], known: frozenset[str], now: datetime
+    key: ApiKey,
+    everyone: Sequence[Host],
+    live: Mapping[int, _Live],
+    known: frozenset[str],
+    now: datetime,
+    reach: OwnersReach,
 ) -> KeyLine:
     unserved = [name for name in (*key.files, *key.ids) if name not in known]
     reaches = key.everything or len(unserved) < len(key.files) + len(key.ids)
     is_over = key.is_over(now)
     own = {host.pk for host in key.hosts.all()}
     places = [
-        _place(key, host, live.get(host.pk), reaches=reaches, is_over=is_over) for host in everyone if host.pk in own
+        _place(key, host, live.get(host.pk), reaches=reaches, is_over=is_over, reach=reach)
+        for host in everyone
+        if host.pk in own
     ]
     return KeyLine(key, places, [] if key.everything else unserved, is_over)
 
 
-def _place(key: ApiKey, host: Host, live: _Live | None, *, reaches: bool, is_over: bool) -> KeyPlace:
+def _place(
+    key: ApiKey, host: Host, live: _Live | None, *, reaches: bool, is_over: bool, reach: OwnersReach
+) -> KeyPlace:
     held = live is not None and key.pk in live.numbers
     waits = live.waits if live else ""
     if is_over:
         return KeyPlace(host, Place.LEAVING, waits) if held else KeyPlace(host, Place.GONE)
+    policy: KeyPolicy = getattr(host, "key_policy", None) or KeyPolicy(host=host)
+    if problem := reach.problem(key, host, policy):
+        return KeyPlace(host, Place.LEAVING if held else Place.WITHHELD, problem)
     if held:
         return KeyPlace(host, Place.LIVE)
     dialect = BY_SLUG[host.publish_dialect]
@@ -171,7 +192,6 @@ def _place(key: ApiKey, host: Host, live: _Live | None, *, reaches: bool, is_ove
         return KeyPlace(host, Place.WITHHELD, f"{dialect.label} cannot limit a key to some models")
     if not reaches:
         return KeyPlace(host, Place.WITHHELD, "none of its models is served")
-    policy: KeyPolicy | None = getattr(host, "key_policy", None)
-    if policy is not None and policy.waits_for_variable(key, host.publish_dialect):
+    if policy.waits_for_variable(key, host.publish_dialect):
         return KeyPlace(host, Place.PENDING, f"{variable_of(key.pk)} is to be set in its router's environment")
     return KeyPlace(host, Place.PENDING, waits or ("" if live else "nothing was written to this host yet"))

@@ -16,6 +16,7 @@ from gpus_app.models import Host
 from gpus_app.services import request_plan
 from models_app.key_rows import PREFIX_CHARACTERS
 from models_app.models import ApiKey, KeyPolicy
+from models_app.selectors.own_keys import OwnersReach
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import EditConflict, Refused
@@ -24,6 +25,7 @@ from quartermaster_site.sealing import seal
 
 MOST_NAME, MOST_NOTE, MOST_SCOPE = 64, 300, 5000
 MOST_OVERLAP_DAYS = 7
+MOST_OWN_KEYS, MOST_OWN_DAYS = 10, 365
 TASK = "models_app.tasks.publish_due_keys"
 
 
@@ -110,8 +112,8 @@ def change_key(*, key: ApiKey, values: KeyValues, version: int, actor: Actor) ->
 
 
 def rotate_key(*, key: ApiKey, overlap_days: int, actor: Actor) -> tuple[ApiKey, str]:
-    """A new secret under the same name; the old one stays valid for so many days."""
-    require(actor.user, Level.MANAGE)
+    """A new secret under the same name; the old one stays valid for so many days. People may with keys of their own."""
+    _require_may(actor, key)
     if not 0 <= overlap_days <= MOST_OVERLAP_DAYS:
         raise Refused(f"The old key can stay valid for 0 to {MOST_OVERLAP_DAYS} days.")
     with transaction.atomic():
@@ -122,7 +124,7 @@ def rotate_key(*, key: ApiKey, overlap_days: int, actor: Actor) -> tuple[ApiKey,
         end = now + timedelta(days=overlap_days)
         key.name = f"{key.name[:MOST_NAME]} (old)"
         key.expires_at = end if key.expires_at is None else min(end, key.expires_at)
-        fresh, secret = _new(values, owner=actor.user)
+        fresh, secret = _new(values, owner=key.owner if key.is_own else actor.user, is_own=key.is_own)
         key.successor, key.version = fresh, key.version + 1
         if not overlap_days:
             key.revoked_at = now
@@ -133,8 +135,8 @@ def rotate_key(*, key: ApiKey, overlap_days: int, actor: Actor) -> tuple[ApiKey,
 
 
 def revoke_key(*, key: ApiKey, actor: Actor) -> None:
-    """It leaves every file with the next write of keys, which follows at once."""
-    require(actor.user, Level.MANAGE)
+    """It leaves every file with the next write of keys, which follows at once. People may with keys of their own."""
+    _require_may(actor, key)
     with transaction.atomic():
         key = ApiKey.objects.select_for_update().get(pk=key.pk)
         if key.is_service:
@@ -173,6 +175,53 @@ def set_required(*, host: Host, required: bool, typed_slug: str = "", actor: Act
         publish_soon([host], actor)
 
 
+def set_self_service(*, host: Host, allowed: bool, actor: Actor) -> None:
+    """Whether operators and editors make keys of their own for a host. Without it those that are there are withheld."""
+    require(actor.user, Level.MANAGE)
+    with transaction.atomic():
+        policy, _ = KeyPolicy.objects.select_for_update().get_or_create(host=host)
+        if policy.self_service == allowed:
+            return
+        if allowed and not policy.required:
+            raise Refused("Require keys of this host first: the first key would shut everybody else out.")
+        KeyPolicy.objects.filter(pk=policy.pk).update(self_service=allowed)
+        changes = {"own keys": [not allowed, allowed]}
+        record(actor, "access-key.self-service", subject=host, host_slug=host.slug, changes=changes)
+        publish_soon([host], actor)
+
+
+def create_own_key(*, values: KeyValues, form_token: str = "", actor: Actor) -> tuple[ApiKey, str]:
+    """A key of the person who acts, within what they may use. Raises Refused with a message per field."""
+    require(actor.user, Level.OPERATE)
+    with transaction.atomic():
+        list(KeyPolicy.objects.select_for_update().filter(host__in=list(values.hosts)))  # one at a time counts
+        own = ApiKey.objects.filter(owner=actor.user, is_own=True)
+        made = own.filter(form_token=form_token).first() if form_token else None
+        if made is not None:
+            return made, ""
+        now = timezone.now()
+        if sum(not key.is_over(now) for key in own.filter(successor=None)) >= MOST_OWN_KEYS:
+            raise Refused(f"A person has at most {MOST_OWN_KEYS} keys: revoke one first.")
+        checked = _checked(values)
+        if checked.expires_at is None or checked.expires_at > now + timedelta(days=MOST_OWN_DAYS, minutes=1):
+            text = f"A key of your own ends within {MOST_OWN_DAYS} days."
+            raise Refused(text, fields={"expires": text})
+        key, secret = _new(checked, owner=actor.user, form_token=form_token, is_own=True)
+        reach = OwnersReach([key])
+        for host in checked.hosts:
+            if problem := reach.problem(key, host, KeyPolicy.objects.filter(host=host).first() or KeyPolicy(host=host)):
+                raise Refused(f"{host.name}: {problem}.", fields={"scope": f"{host.name}: {problem}."})
+        record(actor, "access-key.create", subject=key, changes=_changes({}, _facts(key)))
+        publish_soon(checked.hosts, actor)
+    return key, secret
+
+
+def _require_may(actor: Actor, key: ApiKey) -> None:
+    """Administrators, and people for keys that they made for themselves."""
+    is_theirs = key.is_own and key.owner_id is not None and key.owner_id == getattr(actor.user, "pk", None)
+    require(actor.user, Level.OPERATE if is_theirs else Level.MANAGE)
+
+
 def _require_keys(host: Host) -> None:
     """From the first key on a host's router asks for one, and its worker has one."""
     KeyPolicy.objects.update_or_create(host=host, defaults={"required": True})
@@ -181,13 +230,16 @@ def _require_keys(host: Host) -> None:
         ApiKey.objects.filter(pk=key.pk).update(is_service=True)
 
 
-def _new(values: KeyValues, *, owner: Any = None, form_token: str = "", secret: str = "") -> tuple[ApiKey, str]:
+def _new(
+    values: KeyValues, *, owner: Any = None, form_token: str = "", secret: str = "", is_own: bool = False
+) -> tuple[ApiKey, str]:
     secret = secret or f"qm-{secrets.token_hex(24)}"
     key = ApiKey(
         prefix=secret[:PREFIX_CHARACTERS],
         sealed=seal(secret),
         digest=digest_of(secret),
         owner=owner,
+        is_own=is_own,
         form_token=form_token,
     )
     _set(key, values)

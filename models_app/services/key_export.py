@@ -19,6 +19,7 @@ from models_app.core.export.keys import (
 )
 from models_app.core.export.stamp import sha256_of
 from models_app.models import ApiKey, KeyPolicy, RevisionDetails
+from models_app.selectors.own_keys import OwnersReach
 from quartermaster_site.errors import Refused
 from quartermaster_site.sealing import Unsealable, unseal
 
@@ -34,13 +35,15 @@ def export_keys(host: Host, dialect: str = "") -> list[ExportKey]:
     now, dialect = timezone.now(), dialect or host.publish_dialect
     policy = policy_of(host)
     by_name = policy.names_variables(dialect)
-    rows = ApiKey.objects.filter(hosts=host).exclude(sealed="").order_by("-is_service", "pk")
+    rows = list(ApiKey.objects.filter(hosts=host).exclude(sealed="").order_by("-is_service", "pk"))
+    reach = OwnersReach(rows)
     return [
-        ExportKey(placeholder_of(row.pk, by_name=by_name), row.everything, frozenset(row.files), frozenset(row.ids))
+        reach.exported(row, host, placeholder_of(row.pk, by_name=by_name))
         for row in rows
         if not row.is_over(now)
         and (policy.required or not row.is_service)
         and not policy.waits_for_variable(row, dialect)
+        and not reach.problem(row, host, policy)
     ]
 
 

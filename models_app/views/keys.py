@@ -17,7 +17,14 @@ from models_app.models import ApiKey
 from models_app.pages.keys_page import key_view, key_views
 from models_app.selectors.api_keys import get_key, key_line, keys_page
 from models_app.selectors.key_environment import environment_of, environments
-from models_app.services.api_keys import change_key, create_key, revoke_key, rotate_key, set_required
+from models_app.services.api_keys import (
+    change_key,
+    create_key,
+    revoke_key,
+    rotate_key,
+    set_required,
+    set_self_service,
+)
 from models_app.services.key_environment import (
     FILE_NAME,
     environment_file,
@@ -52,16 +59,17 @@ def key_add(request: Request) -> HttpResponse:
     if form.is_bound and form.is_valid():
         try:
             key, secret = create_key(values=form.values(), form_token=token, actor=actor_of(request))
-            return _made(request, key, secret)
+            return key_made(request, key, secret)
         except Refused as error:
             form.take_refusal(error)
     context = {"form": form, "once": token}
     return page(request, "keys/key_add.html", context, status=422 if form.is_bound else 200)
 
 
-def _made(request: Request, key: ApiKey, secret: str) -> HttpResponse:
+def key_made(request: Request, key: ApiKey, secret: str, back: str = "models:key-list") -> HttpResponse:
+    """The one page that shows a secret."""
     naming = [found.host for found in environments(list(key.hosts.all())) if found.is_on]
-    context = {"key": key, "secret": secret, "naming": naming, "variable": variable_of(key.pk)}
+    context = {"key": key, "secret": secret, "naming": naming, "variable": variable_of(key.pk), "back": reverse(back)}
     return page(request, "keys/key_made.html", context)
 
 
@@ -90,11 +98,16 @@ def key_edit(request: Request, pk: int) -> HttpResponse:
 @needs(Level.MANAGE)
 def key_rotate(request: Request, pk: int) -> HttpResponse:
     """A new secret, shown once."""
+    key, secret = rotate_key(key=get_key(pk), overlap_days=overlap_days(request), actor=actor_of(request))
+    return key_made(request, key, secret)
+
+
+def overlap_days(request: Request) -> int:
+    """For how many days an old secret stays valid, as the form says. Raises Refused."""
     days = request.POST.get("days", "")
     if not (days.isascii() and days.isdigit() and len(days) < 3):
         raise Refused("Choose for how many days the old secret stays valid.")
-    key, secret = rotate_key(key=get_key(pk), overlap_days=int(days), actor=actor_of(request))
-    return _made(request, key, secret)
+    return int(days)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -121,6 +134,18 @@ def key_required(request: Request, slug: str) -> HttpResponse:
             typed_slug=request.POST.get("slug", ""),
             actor=actor_of(request),
         )
+    except Refused as error:
+        return _list(request, problem=str(error), status=422)
+    return go_to(request, reverse("models:key-list"))
+
+
+@require_POST
+@needs(Level.MANAGE)
+def key_self_service(request: Request, slug: str) -> HttpResponse:
+    """Whether people make keys of their own for a host."""
+    host = host_for(request.user, slug)
+    try:
+        set_self_service(host=host, allowed=request.POST.get("allowed") == "1", actor=actor_of(request))
     except Refused as error:
         return _list(request, problem=str(error), status=422)
     return go_to(request, reverse("models:key-list"))

@@ -263,6 +263,7 @@ TABLE: list[Line] = [
     POST("/keys/hosts/local/own/", ADMIN, HOST, {"allowed": "0"}),
     GET("/account/keys/", OPERATOR, NOTHING),
     GET("/account/keys/new/", OPERATOR, NOTHING),
+    POST("/account/keys/new/", OPERATOR, NOTHING, {"name": "new", "scope": "only", "expires": "30"}),
     GET("/keys/hosts/local/environment/", ADMIN, HOST),
     POST("/keys/hosts/local/environment/", ADMIN, HOST, {"intent": "inline"}),
     POST("/keys/hosts/local/environment/file/", ADMIN, HOST),
@@ -313,9 +314,13 @@ TABLE: list[Line] = [
 
 OWN = [
     "/account/tokens/{token}/revoke/",
+    "/account/keys/{key}/rotate/",
+    "/account/keys/{key}/revoke/",
     "/import/on/local/fetch/{job}/",
 ]
-"""What belongs to one person, whatever their role: tests/access/test_api.py; to one job: tests/views/test_import.py."""
+"""What belongs to one person, whatever their role: tests/access/test_api.py, tests/models/test_policy_own_keys.py; to
+one job: tests/views/test_import.py.
+"""
 BY_CODE = ["/api/v1/agents/enrol/", "/api/v1/agents/check/"]
 """For machines, which have a code or a key of their own: tests/gpus/test_agents.py."""
 PREVIEWS = {
@@ -328,8 +333,11 @@ HINDERED = {
     "POST /hosts/local/machine/code/",
     "POST /hosts/local/machine/remove/",
     "POST /keys/hosts/local/environment/file/",
+    "POST /account/keys/new/",
 }
-"""Whoever may is told that there is no Redis here, that its own machine stays, that no variable is to be set."""
+"""Whoever may is told that there is no Redis here, that its own machine stays, that no variable is to be set, that
+no host lets people make keys.
+"""
 
 HTMX = {"HX-Request": "true", "HX-Current-URL": "http://testserver/models/"}
 _PAGES = [line for line in TABLE if not line.is_api]
