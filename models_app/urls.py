@@ -103,6 +103,7 @@ pages = [
     path("hosts/<slug:slug>/history/<int:change>/restore/", host_history.shared_restore, name="shared-restore"),
     path("hosts/<slug:slug>/fits/", fits.host_fits, name="host-fits"),
     path("hosts/<slug:slug>/live/", host_live.host_live, name="host-live"),
+    path("hosts/<slug:slug>/strip/", hosts.host_strip, name="host-strip"),
     path("hosts/<slug:slug>/card/", overview.card, name="host-card"),
     path("hosts/<slug:slug>/scan/", hosts.host_scan, name="host-scan"),
     path("hosts/<slug:slug>/probe/", hosts.host_probe, name="host-probe"),
