@@ -20,6 +20,7 @@ MOST_SKEW_SECONDS = 5.0
 STEPS = (
     ("checks", "Checks", "Is everything in place?", "What Quartermaster needs on this machine."),
     ("administrator", "Administrator", "Who looks after this installation?", "The first account has every right."),
+    ("host", "Host", "Which machine holds the models?", "This one, or another one with GPUs that is added here."),
     ("folders", "Folders", "Where are the model files?", "Folders that are scanned; sub-folders are included."),
     ("backends", "Backends", "What runs the models?", "Executables on that machine; they are asked what they are."),
     ("memory", "Memory", "How much memory may planning use?", "Everything left empty is measured or has a default."),
@@ -64,7 +65,7 @@ class Check:
 def step_named(slug: str) -> Step | None:
     for index, (name, title, heading, lead) in enumerate(STEPS):
         if name == slug:
-            before = 0 if slug == "folders" else max(index - 1, 0)  # the administrator is made once
+            before = 0 if slug == "host" else max(index - 1, 0)  # the administrator is made once
             back = reverse("models:setup-step", args=[STEPS[before][0]])
             return Step(name, title, heading, lead, index + 1, reverse("models:setup-step", args=[name]), back)
     return None

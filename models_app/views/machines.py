@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib import messages
@@ -55,16 +56,19 @@ def _address_for_others(request: Request) -> str:
     return socket.gethostname() if is_loopback(name) else name
 
 
-def _code_page(request: Request, host: Host, code: str) -> HttpResponse:
+def enrol_context(request: Request, host: Host, code: str) -> dict[str, Any]:
+    """What the one page prints that ever shows this code: the command, and what is wrong with its address."""
     server = request.build_absolute_uri("/").rstrip("/")
-    command = f"./quartermaster agent --server {server} --code {code}"
-    context = {
+    return {
         "host": host,
-        "command": command,
+        "command": f"./quartermaster agent --server {server} --code {code}",
         "insecure": not request.is_secure(),
         "only_here": is_loopback(urlsplit(server).hostname or ""),
     }
-    return page(request, "hosts/machine_code.html", context)
+
+
+def _code_page(request: Request, host: Host, code: str) -> HttpResponse:
+    return page(request, "hosts/machine_code.html", enrol_context(request, host, code))
 
 
 @require_safe

@@ -1,4 +1,4 @@
-"""The first-run wizard: one-time token, checks, administrator, folders, memory, first scan, done.
+"""The first-run wizard: one-time token, checks, administrator, host, folders, memory, first scan, done.
 
 Until an administrator exists the token's proof, kept in the session, opens it; after that the administrator does.
 Once finished every address here is gone for good.
@@ -19,6 +19,7 @@ from gpus_app.selectors import hosts
 from models_app.administrator_form import AdministratorForm
 from models_app.pages.setup_page import Step, frame, next_url, run_checks, step_named
 from models_app.views.setup_host import done_step, folders_step, memory_step, scan_step
+from models_app.views.setup_machine import host_step
 from models_app.views.setup_router import backends_step, router_step
 from quartermaster_site.access import services
 from quartermaster_site.access.audit import actor_of
@@ -109,6 +110,7 @@ def _administrator(request: Request, step: Step) -> HttpResponse:
 
 _EARLY: dict[str, View] = {"checks": _checks, "administrator": _administrator}
 _LATE: dict[str, View] = {
+    "host": host_step,
     "folders": folders_step,
     "backends": backends_step,
     "memory": memory_step,

@@ -21,6 +21,9 @@ def test_from_the_printed_link_to_a_config_file(page: Page, site: str, shelf: Pa
     page.get_by_label("Password again").fill("correct horse battery")
     page.get_by_role("button", name="Continue").click()
 
+    expect(page.get_by_role("heading", name="Which machine holds the models?")).to_be_visible()
+    page.get_by_role("button", name="Continue").click()
+
     page.get_by_label("Folder").fill(str(shelf))
     page.get_by_role("button", name="Add folder").click()
     expect(page.get_by_role("cell", name="not scanned yet")).to_be_visible()

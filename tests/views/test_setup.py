@@ -50,7 +50,8 @@ def test_the_whole_way(claimed: Client, gpu_host: Host, shelf: Path, django_capt
     assert "Database" in checks
     assert f"{gpu_host.name} answers" in checks, "also before somebody is signed in"
     assert post("checks")["Location"] == "/setup/administrator/"
-    assert post("administrator", **PERSON)["Location"] == "/setup/folders/"
+    assert post("administrator", **PERSON)["Location"] == "/setup/host/"
+    assert post("host", host=gpu_host.slug)["Location"] == "/setup/folders/"
     assert post("folders", path=str(shelf), category="")["Location"] == "/setup/folders/"
     assert Root.objects.get().path == str(shelf)
     assert post("folders", next="1")["Location"] == "/setup/backends/"
@@ -135,7 +136,7 @@ def test_a_folder_typed_wrongly_can_be_taken_back(claimed: Client, gpu_host: Hos
     claimed.post("/setup/folders/", {"path": "/srv/modles", "category": ""})
     root = Root.objects.get()
     html = claimed.get("/setup/folders/").content.decode()
-    assert 'href="/setup/checks/">Back' in html
+    assert 'href="/setup/host/">Back' in html
     address = f"/hosts/{gpu_host.slug}/folders/{root.pk}/remove/"
     assert f'href="{address}?next=/setup/folders/"' in html
     assert 'href="/setup/folders/">Keep it' in claimed.get(f"{address}?next=/setup/folders/").content.decode()
@@ -197,3 +198,35 @@ def test_a_bad_target_is_refused_beside_its_field(claimed: Client, gpu_host: Hos
     answer = claimed.post("/setup/router/", {"path": path, "dialect": "llama-swap"})
     assert answer.status_code == 422
     assert message in answer.content.decode()
+
+
+class TestHost:
+    """Which machine the rest of the set-up is about."""
+
+    @pytest.fixture
+    def wizard(self, claimed: Client) -> Client:
+        claimed.post("/setup/administrator/", PERSON)
+        return claimed
+
+    def test_it_defaults_to_this_machine_and_says_why_there_is_no_other(self, wizard: Client, gpu_host: Host) -> None:
+        html = wizard.get("/setup/host/").content.decode()
+        assert f'btn-primary" id="use-{gpu_host.slug}"' in html
+        assert "where no other machine can reach it" in html
+        assert 'href="/setup/checks/">Back' in html
+
+    def test_one_that_is_added_here_arrives_and_is_set_up(
+        self, wizard: Client, gpu_host: Host, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("QM_REDIS_URL", "redis://:shared@broker.example:6379/0")
+        assert wizard.post("/setup/host/", {"slug": "A B"}).status_code == 422
+        html = wizard.post("/setup/host/", {"slug": "gpu-a", "name": "Big one"}).content.decode()
+        assert "./quartermaster agent --server http://testserver --code qme-" in html
+        assert "Continue with Big one" in html
+        poll = {"HX-Request": "true", "HX-Target": "machines"}
+        part = wizard.get("/setup/host/", headers=poll).content.decode()
+        assert part.lstrip().startswith("<form")
+        assert "for its agent" in part
+        assert "qme-" not in part
+        assert wizard.post("/setup/host/", {"host": "gpu-a"})["Location"] == "/setup/folders/"
+        assert "Folders on Big one" in wizard.get("/setup/folders/").content.decode()
+        assert wizard.post("/setup/host/", {"host": "nobody"}).status_code == 404
