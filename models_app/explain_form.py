@@ -21,8 +21,9 @@ class ExplainForm(forms.Form):
         help_text="Its id, a variant's id, or the path of its file. Empty: the host as a whole.",
     )
 
-    def __init__(self, data: Any = None) -> None:
-        super().__init__(data, auto_id="f-%s")
+    def __init__(self, data: Any = None, *, person: str = "") -> None:
+        """`person` is chosen beforehand, where nothing is asked yet."""
+        super().__init__(data, auto_id="f-%s", initial={"user": person})
         people = get_user_model().objects.order_by("username").values_list("username", "username")
         hosts = Host.objects.order_by("slug").values_list("slug", "name")
         self.fields["user"].choices = list(people)  # type: ignore[attr-defined]

@@ -101,7 +101,7 @@ def policy_count(request: Request) -> HttpResponse:
 @needs(Level.MANAGE)
 def policy_explain(request: Request) -> HttpResponse:
     """Why somebody may do what they may: every policy that matches, the one that decides, and what follows."""
-    form = ExplainForm(request.GET if request.GET else None)
+    form = ExplainForm(request.GET if "host" in request.GET else None, person=request.GET.get("user", ""))
     context: dict[str, object] = {"form": form}
     if form.is_bound and form.is_valid():
         person, host, model = form.chosen()

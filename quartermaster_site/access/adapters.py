@@ -14,6 +14,7 @@ from allauth.core.internal import ratelimit
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
+from django.shortcuts import resolve_url
 
 from quartermaster_site.access import signing_on, throttling
 from quartermaster_site.http import client_address, local_path
@@ -28,6 +29,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def get_client_ip(self, request: HttpRequest) -> str:
         """As everywhere; a Unix socket has none."""
         return client_address(request) or _NO_ADDRESS
+
+    def get_password_change_redirect_url(self, request: HttpRequest) -> str:
+        """Not the empty form again. Whoever had to choose a password names the overview as `next`."""
+        return resolve_url("access:account")
 
     def is_safe_url(self, url: str) -> bool:
         """Sign-in and sign-out lead to paths of this site alone, not to all names that it answers under."""

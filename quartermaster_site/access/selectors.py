@@ -8,7 +8,8 @@ from typing import Any
 
 from allauth.usersessions.models import UserSession
 from django.contrib.auth import get_user_model
-from django.db.models import Q, QuerySet
+from django.contrib.auth.models import Group
+from django.db.models import Prefetch, Q, QuerySet
 
 from quartermaster_site.access.models import Account, AuditEntry, Installation, Role
 from quartermaster_site.errors import NotFound
@@ -26,8 +27,11 @@ def setup_finished_at() -> datetime | None:
 
 
 def people() -> QuerySet[Any]:
-    """Everybody with their account, those who may still sign in first."""
-    return get_user_model().objects.select_related("account").order_by("-is_active", "username")
+    """Everybody with their account and groups, those who may still sign in first."""
+    everybody = get_user_model().objects.select_related("account")
+    return everybody.prefetch_related(Prefetch("groups", Group.objects.order_by("name"))).order_by(
+        "-is_active", "username"
+    )
 
 
 def get_person(pk: int) -> Any:

@@ -8,6 +8,7 @@ from html import unescape
 import pytest
 from allauth.usersessions.models import UserSession
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
 from django.test import Client
 
 from quartermaster_site.access.audit import Actor
@@ -56,10 +57,15 @@ def test_a_new_person_gets_a_password_that_is_shown_once_and_replaced(admin):
     assert hers.get("/models/")["Location"] == "/account/password/change/"
     fragment = hers.get("/models/", headers={"HX-Request": "true"})
     assert fragment["HX-Redirect"] == "/account/password/change/"
-    assert hers.get("/account/password/change/").status_code == 200
+    asked = hers.get("/account/password/change/").content.decode()
+    assert "Choose a password" in asked
+    assert 'name="next" value="/"' in asked
     chosen = {"oldpassword": word, "password1": PASSWORD, "password2": PASSWORD}
-    assert hers.post("/account/password/change/", chosen).status_code == 302
+    assert hers.post("/account/password/change/", chosen | {"next": "/"})["Location"] == "/"
     assert hers.get("/models/").status_code == 200
+    assert "Choose a password" not in hers.get("/account/password/change/").content.decode()
+    changed = {"oldpassword": PASSWORD, "password1": f"{PASSWORD}2", "password2": f"{PASSWORD}2"}
+    assert hers.post("/account/password/change/", changed)["Location"] == "/account/"
     assert not Account.objects.get(user=edda).must_change_password
     assert AuditEntry.objects.filter(action="user.password", reason="chosen by the person").exists()
 
@@ -210,3 +216,15 @@ class TestSessions:
         assert "Firefox" in admin.get(f"{PATH}{vera.pk}/").content.decode()
         admin.post(f"{PATH}{vera.pk}/sessions/{number}/end/")
         assert hers.get("/account/")["Location"].startswith("/login/")
+
+
+def test_groups_of_a_person_are_listed_and_lead_to_explaining(admin, make_user):
+    vera = make_user("viewer", "vera")
+    vera.groups.add(Group.objects.create(name="vision & more"))
+    assert "vision &amp; more" in admin.get(PATH).content.decode()
+    person = admin.get(f"{PATH}{vera.pk}/").content.decode()
+    assert "vision &amp; more" in person
+    explain = re.search(r'href="(/access/explain/\?user=[^"]+)"', person).group(1)
+    answer = admin.get(explain)
+    assert answer.status_code == 200
+    assert '<option value="vera" selected>' in answer.content.decode()
