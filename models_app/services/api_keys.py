@@ -119,6 +119,8 @@ def rotate_key(*, key: ApiKey, overlap_days: int, actor: Actor) -> tuple[ApiKey,
     with transaction.atomic():
         key = ApiKey.objects.select_for_update().get(pk=key.pk)
         _require_current(key)
+        if key.is_own:
+            _require_few_secrets(key)
         hosts, now = list(key.hosts.all()), timezone.now()
         values = KeyValues(key.name, hosts, key.everything, key.files, key.ids, key.expires_at, key.note)
         end = now + timedelta(days=overlap_days)
@@ -214,6 +216,16 @@ def create_own_key(*, values: KeyValues, form_token: str = "", actor: Actor) -> 
         record(actor, "access-key.create", subject=key, changes=_changes({}, _facts(key)))
         publish_soon(checked.hosts, actor)
     return key, secret
+
+
+def _require_few_secrets(key: ApiKey) -> None:
+    """What rotation leaves behind for a while is limited as well, or it would be a way round the number of keys."""
+    if key.successor_id is not None:
+        raise Refused("This key has a new secret already: make the next one of the key that took its place.")
+    now = timezone.now()
+    own = ApiKey.objects.filter(owner=key.owner_id, is_own=True)
+    if sum(not item.is_over(now) for item in own) >= 2 * MOST_OWN_KEYS:
+        raise Refused("Too many old secrets are still valid: revoke one first.")
 
 
 def _require_may(actor: Actor, key: ApiKey) -> None:

@@ -146,6 +146,12 @@ def test_policy_on_limits_and_roles(host, actor, otto, make_user):
         create_own_key(values=values(host, name=f"k{number}", everything=True), actor=acting(otto))
     with pytest.raises(Refused, match="at most 10"):
         create_own_key(values=values(host, name="one more", everything=True), actor=acting(otto))
+    old = newest = ApiKey.objects.get(name="k0")
+    for _ in range(10):
+        newest, _secret = rotate_key(key=newest, overlap_days=7, actor=acting(otto))
+    for key, words in ((newest, "Too many old secrets"), (old, "has a new secret already")):
+        with pytest.raises(Refused, match=words):
+            rotate_key(key=key, overlap_days=7, actor=acting(otto))
 
 
 def test_policy_of_ownership_others_keys_do_not_exist(host, actor, otto, make_user):
