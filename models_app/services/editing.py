@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, Q
 from django.utils import timezone
 
 from gpus_app.models import Host
@@ -34,10 +34,13 @@ from models_app.services.changes import add_change, of_variant, undone
 from models_app.services.named_files import check_files
 from models_app.services.planning import HostFacts, host_facts, preview_plan, stored_override
 from quartermaster_site.access.audit import Actor, record
-from quartermaster_site.access.permissions import Level, require, require_arguments
+from quartermaster_site.access.grants import grants_of
+from quartermaster_site.access.permissions import Level, may, require, require_arguments
+from quartermaster_site.access.rules import Scope
 from quartermaster_site.errors import EditConflict, Refused
 
 EDITABLE = {field.key: field for field in OVERRIDE_FIELDS if field.key not in ("match", "quant", "variants")}
+TAKEN = "This id is not free for this model: choose another one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,8 @@ def store_override(
     if version < 0 or (version != current.version and conflicts(before, state_at(row, before, version), values.keys())):
         check_version(current.own, version, before)
     check_files(actor.user, row.host, before, values)
+    if "servedId" in touched:
+        _check_id(row, str(values["servedId"] or ""), actor)
     if touched.intersection(ARGUMENT_KEYS):
         require_arguments(actor.user, row)
         after = edited(row, current.override, values, planning.is_moe)
@@ -136,6 +141,24 @@ def store_override(
     own.save()
     note_change(row=row, actor=actor, action=action, before=before, after=fields, version=own.version)
     return own
+
+
+def _check_id(row: Row, wanted: str, actor: Actor) -> None:
+    """Raises Refused for an id that policies keep from the person, or under which a model is served that they may not
+    edit: that model would get another one, and its clients this model.
+    """
+    wanted = wanted.strip()
+    if not wanted or may(actor.user, Level.MANAGE):
+        return
+    grants = grants_of(actor.user)
+    held = grants.on(Scope(row.host_id, (wanted,))) < Level.VIEW
+    held = held or grants.on(Scope(row.host_id, (wanted, row.base_id), row.path)) < Level.EDIT
+    if not held:
+        same = Q(served_id__iexact=wanted) | Q(plans__profile_id__iexact=wanted)
+        others = Row.objects.filter(same, host=row.host_id).exclude(pk=row.pk).distinct()
+        held = any(not may(actor.user, Level.EDIT, other) for other in others)
+    if held:
+        raise Refused("Some settings cannot be taken.", fields={"servedId": TAKEN})
 
 
 def reset_override(*, row: Row, version: int, actor: Actor) -> StoredOverride | None:

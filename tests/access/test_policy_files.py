@@ -10,6 +10,7 @@ from django.test import Client
 from gpus_app.models import HostSetting
 from models_app.models import Override
 from models_app.services.bulk import REFUSED, apply_change
+from models_app.services.editing import TAKEN
 from models_app.services.named_files import OUTSIDE, file_problems
 from models_app.services.rules import save_rule
 from models_app.services.sections import save_encoder_pins, save_fleet_section
@@ -84,6 +85,17 @@ def test_files_outside_the_folders_need_the_right_to_write_arguments(installatio
     assert file_problems(editor, host, values, values) == {}
     editor.account.custom_args = True
     assert file_problems(editor, host, {}, values) == {}
+
+
+def test_policy_keeps_ids_of_models_that_one_may_not_edit(mallory, installation, host, root):
+    """Whoever takes the id of a model gives that one another, and gets its clients."""
+    add_model(host, root, 5)
+    Policy.objects.create(user=mallory, host=host, model="/models/model-5*", level=1)
+    client, model = _client(mallory), installation["model"]
+    for name in ("model-9-q4_0", "Model-9-q4_0", "model-90", "model-5-q4_0", "MODEL-5-Q4_0"):
+        answer = client.post(f"/models/{model}/edit/", {"version": "1", "servedId": name})
+        assert (answer.status_code, TAKEN in answer.content.decode()) == (422, True), name
+    assert client.post(f"/models/{model}/edit/", {"version": "1", "servedId": "mine"}).status_code == 302
 
 
 def test_policy_keeps_sections_that_name_models_whole(mallory, host):
