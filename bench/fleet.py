@@ -14,7 +14,7 @@ from collections import Counter
 from http.client import HTTPException
 from typing import Any
 
-from bench.installation import Installation, Machine, installation, wait_for
+from bench.installation import Installation, Machine, installation, processor_seconds, wait_for
 
 HOSTS, MODELS = 20, 500
 WHOLE_SECONDS = 180.0
@@ -40,6 +40,8 @@ def run(quick: bool = False, *, hosts: int | None = None, models: int | None = N
 def _measured(found: Installation, quiet: list[float], models: int) -> list[dict[str, Any]]:
     watch = _Watch(found)
     viewer = _Viewer(found)
+    web = [found.server_processes()["web"]]
+    before, web_before = processor_seconds(found.all_processes()), processor_seconds(web)
     started = time.monotonic()
     _scan_all(found)
     scanned = planned = 0.0
@@ -52,6 +54,7 @@ def _measured(found: Installation, quiet: list[float], models: int) -> list[dict
             raise TimeoutError(f"not done within {now:.0f} s: {_states()}")
         time.sleep(2)
     times = viewer.stop()
+    spent, web_spent = processor_seconds(found.all_processes()) - before, processor_seconds(web) - web_before
     wrong = [problem for machine in found.machines for problem in _problems(machine)]
     assert not wrong, wrong[:5]
     assert not watch.doubled, watch.doubled
@@ -63,6 +66,8 @@ def _measured(found: Installation, quiet: list[float], models: int) -> list[dict
         _row("Overview while they scan, p95", _p95(times), "ms", OVERVIEW_P95_MS)
         | {"baseline": "the same before", "ratio": _p95(times) / _p95(quiet)},
         {"name": "the same, median", "value": statistics.median(times), "unit": "ms"},
+        {"name": "processor time of the web server, a view", "value": 1000 * web_spent / len(times), "unit": "ms"},
+        {"name": "processor time of all processes", "value": spent, "unit": "s"},
         {"name": f"rows lost or twice, of {total:,}", "value": 0, "unit": "", "limit_value": 0},
         {"name": "scans and writes at once of a host, most", "value": watch.most, "unit": "", "limit_value": 1},
         *(_row(f"memory: {name}", value, "MiB", MEMORY_MIB) for name, value in sorted(watch.memory.items())),

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,6 +126,11 @@ class Installation:
             "broker": self.broker.process.pid,
         }
 
+    def all_processes(self) -> list[int]:
+        """Process ids of the server, the agents and their workers."""
+        workers = [worker.pid for machine in self.machines if (worker := machine.worker())]
+        return [*self.server_processes().values(), *(machine.agent.process.pid for machine in self.machines), *workers]
+
     def memory_mib(self) -> dict[str, float]:
         """Resident MiB of each process of the server, and of the largest agent and host worker."""
         found = {name: _resident_mib(pid) for name, pid in self.server_processes().items()}
@@ -135,6 +140,17 @@ class Installation:
             "host worker (largest)": max(map(_resident_mib, workers), default=0.0),
             "agent (largest)": max(map(_resident_mib, agents), default=0.0),
         }
+
+
+def processor_seconds(pids: Iterable[int]) -> float:
+    """Spent so far by these processes."""
+    spent = 0.0
+    for pid in pids:
+        try:
+            spent += sum(psutil.Process(pid).cpu_times()[:2])
+        except psutil.NoSuchProcess:
+            continue
+    return spent
 
 
 def _resident_mib(pid: int) -> float:
