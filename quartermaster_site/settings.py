@@ -187,8 +187,9 @@ SOCIALACCOUNT_LOGIN_ON_GET = True
 SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
 
-# Sessions: 12 hours idle, 7 days in all (middleware.session_age).
-SESSION_ENGINE = "django.contrib.sessions.backends.cached_db" if REDIS_URL else "django.contrib.sessions.backends.db"
+# Sessions: 12 hours idle, 7 days in all (middleware.session_age). In the database alone: with a copy in the broker no
+# page would answer while that is away, and whoever reads the broker could take a session over.
+SESSION_ENGINE = "django.contrib.sessions.backends.db"
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_ABSOLUTE_AGE_SECONDS = 7 * 24 * 3600
 SESSION_COOKIE_HTTPONLY = True
