@@ -19,6 +19,7 @@ from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 from django.utils.encoding import escape_uri_path
 from django.utils.html import escape
+from redis import RedisError
 
 from quartermaster_site.errors import Busy, QuartermasterError, SiteError, Unavailable
 from quartermaster_site.figures import counted
@@ -31,10 +32,16 @@ _NO_DATABASE = (
     "back and try again in a moment."
 )
 
+_NO_BROKER = (
+    "Redis does not answer (QM_REDIS_URL). Signing in, and whatever else is counted or started through it, waits until "
+    "it does; what is stored stays, and the other pages go on."
+)
+
 
 def render_error(request: HttpRequest, status: int, title: str, message: str, **extra: Any) -> HttpResponse:
     """One error as a page, as a panel for htmx, or as JSON of the API. Works without session, user or database."""
     reference = getattr(request, "request_id", "")
+    request.refusal = message  # type: ignore[attr-defined] # for the audit log
     if request.path.startswith(API_PATH):
         return JsonResponse({"error": {"title": title, "message": message, "reference": reference}}, status=status)
     context = {"status": status, "title": title, "message": message, "reference": reference, **extra}
@@ -117,14 +124,18 @@ def server_error(request: HttpRequest) -> HttpResponse:
     log.error("reference %s: %s %s failed", reference, request.method, escape_uri_path(request.path))
     if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
         return render_error(request, 503, Unavailable.title, _NO_DATABASE)
+    if isinstance(sys.exc_info()[1], RedisError):
+        return render_error(request, 503, Unavailable.title, _NO_BROKER)
     message = f"Something went wrong on our side. The log has the details under reference {reference}."
     return render_error(request, 500, "Server error", message)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    return render_error(
+    response = render_error(
         request,
         403,
         "This form has expired",
         "Its protection token is missing or old: go back, reload the page and send the form again.",
     )
+    request.refusal = None  # type: ignore[attr-defined] # whoever forged it: not the person whose session it came with
+    return response

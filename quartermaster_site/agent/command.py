@@ -121,6 +121,7 @@ class Agent:
 
     def _may_run(self) -> bool:
         """Whether the worker should run by what the server says; as before where it says nothing."""
+        asked = time.time()
         try:
             answer = client.check(self.me, self.instance)
         except Unreachable as problem:
@@ -128,13 +129,16 @@ class Agent:
             return True
         if answer.get("state") == "second":
             raise NotWanted(str(answer.get("message")))
-        self._tell(answer)
+        self._tell(answer, asked)
         return answer.get("state") == "ok"
 
-    def _tell(self, answer: dict[str, Any]) -> None:
-        """What an operator should know, once each time it changes."""
+    def _tell(self, answer: dict[str, Any], asked: float) -> None:
+        """What an operator should know, once each time it changes. `asked`: our time when the question was sent."""
         words = [str(answer.get("message") or "")]
-        skew = float(answer.get("server_time") or time.time()) - time.time()
+        now = time.time()
+        # The server looked at its clock at some moment between; a slow answer is no wrong clock.
+        theirs = float(answer.get("server_time") or now)
+        skew = theirs - min(max(theirs, asked), now)
         if abs(skew) > _MOST_SKEW_SECONDS:
             words.append(f"the clock of the server is {skew:+.0f} s from ours: set both by NTP")
         if answer.get("paused"):

@@ -238,6 +238,15 @@ def test_clock_and_pause_are_told(server, me, monkeypatch, capsys):
     assert said.count("s from ours: set both by NTP; the host is paused") == 1
 
 
+def test_a_slow_answer_is_no_wrong_clock(me, monkeypatch, capsys):
+    found = Asked(me, monkeypatch)
+    now = time.time()
+    found.agent._tell({"server_time": now - 10}, asked=now - 20)
+    assert "NTP" not in capsys.readouterr().err
+    found.agent._tell({"server_time": now - 30}, asked=now - 20)
+    assert "-10 s from ours" in capsys.readouterr().err
+
+
 def test_a_stop_by_request_is_told_to_the_server(server, me, monkeypatch):
     server.answers = [(200, {"state": "ok"})]
     found = Asked(me, monkeypatch)

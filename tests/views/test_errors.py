@@ -9,6 +9,7 @@ from django.core.cache import caches
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import InterfaceError, OperationalError
 from django.test import Client, RequestFactory
+from redis import RedisError
 
 from gpus_app.models import Host
 from models_app.models import Row
@@ -34,10 +35,16 @@ def test_a_large_file_is_refused_before_it_is_written_to_disk(gpu_host: Host, fi
 
 
 @pytest.mark.parametrize(
-    "error", [OperationalError("database is locked"), OperationalError("disk is full"), InterfaceError("closed")]
+    ("error", "words"),
+    [
+        (OperationalError("database is locked"), "What you sent was not stored"),
+        (OperationalError("disk is full"), "What you sent was not stored"),
+        (InterfaceError("closed"), "What you sent was not stored"),
+        (RedisError("connection refused"), "Redis does not answer"),
+    ],
 )
-def test_a_database_that_does_not_answer_is_503(
-    gpu_host: Host, viewer: Client, monkeypatch: pytest.MonkeyPatch, error: Exception
+def test_a_database_or_broker_that_does_not_answer_is_503(
+    gpu_host: Host, viewer: Client, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
 ) -> None:
     def locked(*_: Any) -> Any:
         raise error
@@ -46,7 +53,7 @@ def test_a_database_that_does_not_answer_is_503(
     viewer.raise_request_exception = False
     answer = viewer.get("/")
     assert answer.status_code == 503
-    assert "What you sent was not stored" in answer.content.decode()
+    assert words in answer.content.decode()
 
 
 def test_sign_in_on_a_full_disk_is_not_called_too_many_attempts(
@@ -134,6 +141,15 @@ def test_a_part_that_is_down_says_what_still_works(
     answer = viewer.get("/")
     assert answer.status_code == 503
     assert "Reading, previewing and downloading go on" in answer.content.decode()
+
+
+def test_pages_need_no_broker(gpu_host: Host, viewer: Client, settings: Any) -> None:
+    """Sessions least of all: with a copy of them in it no page would answer while it is away."""
+    backend = "django.core.cache.backends.redis.RedisCache"
+    settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": "redis://127.0.0.1:1/0"}}
+    assert settings.SESSION_ENGINE == "django.contrib.sessions.backends.db"
+    for address in ("/", "/hosts/", "/jobs/", "/models/"):
+        assert viewer.get(address).status_code == 200
 
 
 def test_a_limit_keeps_the_panel(scanned: Host, viewer: Client, monkeypatch: pytest.MonkeyPatch) -> None:
