@@ -72,6 +72,7 @@ MIDDLEWARE = [
     "quartermaster_site.middleware.body_size",
     "quartermaster_site.middleware.session_age",
     "quartermaster_site.middleware.no_store",
+    "quartermaster_site.access.refusals.refusals",
     "quartermaster_site.middleware.setup_gate",
     "quartermaster_site.middleware.SignedInOnly",
     "quartermaster_site.middleware.own_password",

@@ -51,6 +51,7 @@ api.add_router("", agents)
 
 def problem(request: HttpRequest, status: int, title: str, message: str, **more: Any) -> HttpResponse:
     """An error as every endpoint gives it: {"error": {"title", "message", "fields"?, "saved"?}}."""
+    request.refusal = message  # type: ignore[attr-defined] # for the audit log
     return api.create_response(request, {"error": {"title": title, "message": message, **more}}, status=status)
 
 
