@@ -24,7 +24,7 @@ from models_app.selectors.fleet import (
     roots,
     troubled_plans,
 )
-from models_app.selectors.listing import STATES, ModelFilter, ModelGroup, ModelPage, group_of, model_list
+from models_app.selectors.listing import STATES, ModelFilter, ModelGroup, ModelPage, group_of, model_list, states_for
 
 __all__ = [
     "MOST_CHANGES",
@@ -55,6 +55,7 @@ __all__ = [
     "refused_write",
     "revisions",
     "roots",
+    "states_for",
     "troubled_plans",
     "variant_versions",
 ]

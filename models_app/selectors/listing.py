@@ -13,6 +13,8 @@ from models_app.core.fields.choices import CATEGORIES
 from models_app.models import Override, Row, StoredPlan
 from models_app.selectors.list_order import SORTS, choose, ordered_groups
 from models_app.selectors.sight import seen_rows
+from quartermaster_site.access.grants import grants_of
+from quartermaster_site.access.rules import Level
 
 PAGE_SIZE = 100
 MAX_TEXT = 200
@@ -27,8 +29,10 @@ STATES: Mapping[str, str] = {
     "over": "Does not fit",
     "skipped": "Not served",
     "changed": "With own settings",
+    "editable": "That I may edit",
 }
 """Choice of the state filter -> its label."""
+EDITABLE = "editable"
 PLAN_WARNS = Q(plans__warning_count__gt=0) | Q(plans__verdict__in=("over", "unknown"))
 """Rows with a plan that somebody should look at: it carries a warning, does not fit or cannot be judged."""
 
@@ -154,6 +158,13 @@ def model_list(wanted: ModelFilter, user: Any) -> ModelPage:
     )
 
 
+def states_for(user: Any) -> Mapping[str, str]:
+    """Choices of the state filter. Only those who may edit some models and others not are asked about that."""
+    grants = grants_of(user)
+    differs = grants.reaches(Level.EDIT) and grants.condition(level=Level.EDIT) is not None
+    return {name: label for name, label in STATES.items() if name != EDITABLE or differs}
+
+
 def filtered(wanted: ModelFilter, user: Any) -> QuerySet[Row]:
     """The rows that a filter leaves, of those that a person may see."""
     rows = seen_rows(user)
@@ -167,7 +178,7 @@ def filtered(wanted: ModelFilter, user: Any) -> QuerySet[Row]:
         rows = rows.filter(host__slug=wanted.host)
     if wanted.cat:
         rows = rows.filter(category=wanted.cat)
-    return _in_state(rows, wanted.state)
+    return grants_of(user).seen(rows, level=Level.EDIT) if wanted.state == EDITABLE else _in_state(rows, wanted.state)
 
 
 def _in_state(rows: QuerySet[Row], state: str) -> QuerySet[Row]:

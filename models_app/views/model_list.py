@@ -31,7 +31,7 @@ def model_list(request: Request) -> HttpResponse:
         "list": shown,
         "summary": _summary(hosts),
         "filters": wanted,
-        "states": selectors.STATES.items(),
+        "states": selectors.states_for(user).items(),
         "hosts": hosts,
         "may_edit": any(item.may_edit for item in shown.items),
     }

@@ -433,3 +433,16 @@ def test_policy_costs_lists_no_query_for_each_row(hush, address):
         counts.append(len(queries))
     assert counts[1] <= counts[0]
     assert counts[1] <= 12
+
+
+def test_policy_that_lets_edit_some_models_offers_them_as_a_filter(make_user):
+    host = Host.objects.create(slug="gpu-a", name="A")
+    for name in ("wide-vl", "narrow"):
+        place(host, name)
+    vera, otto = make_user("viewer", "vera"), make_user("operator", "otto")
+    assert "That I may edit" not in browser(vera).get("/models/").content.decode()
+    Policy.objects.create(user=vera, model="*vl*", level=Level.EDIT)
+    page = browser(vera).get("/models/?state=editable").content.decode()
+    assert '<option value="editable" selected>' in page
+    assert ("wide-vl" in page, "narrow" in page) == (True, False)
+    assert "wide-vl" not in browser(otto).get("/models/?state=editable").content.decode()

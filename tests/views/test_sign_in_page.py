@@ -42,3 +42,16 @@ def test_other_account_pages_are_framed(admin: Client) -> None:
         html = admin.get(address).content.decode()
         assert 'class="q-sign"' in html
         assert "form-control" in html or "Stay" in html
+
+
+def test_pages_of_two_factor_sign_in_lead_back_and_show_the_whole_secret(login: Client) -> None:
+    assert "Back to Account" not in login.get("/login/").content.decode()
+    signed_in = login.post("/login/", {"login": "admin", "password": "correct horse battery"})
+    assert signed_in.status_code == 302
+    for address in ("/account/2fa/", "/account/2fa/totp/activate/"):
+        answer = login.get(address, follow=True)
+        if answer.redirect_chain:  # the password is asked again before factors are changed
+            answer = login.post(answer.redirect_chain[-1][0], {"password": "correct horse battery"}, follow=True)
+        html = answer.content.decode()
+        assert 'href="/account/">Back to Account' in html
+    assert 'class="form-control q-n" id="authenticator_secret"' in html
