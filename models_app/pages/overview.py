@@ -211,6 +211,12 @@ def setup_line() -> AttentionLine:
     )
 
 
+def queue_line(problem: str) -> AttentionLine:
+    """No job of any host can start."""
+    text = f"{problem.rstrip('.')}. No job starts until this is mended; what is stored stays."
+    return AttentionLine("bad", "problem", "bad", "Queue", text, reverse("models:about"), "About")
+
+
 def away_lines(hosts: Iterable[Host]) -> list[AttentionLine]:
     """One line a host whose worker is silent or of another version; a pause is somebody's wish."""
     lines = []

@@ -13,6 +13,7 @@ from models_app.pages.overview import (
     changes,
     host_card,
     plan_lines,
+    queue_line,
     setup_line,
     summary,
 )
@@ -22,6 +23,7 @@ from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.access.selectors import setup_finished_at
 from quartermaster_site.errors import NotFound
 from quartermaster_site.http import Request, page
+from quartermaster_site.jobs.connection import broker_problem
 from quartermaster_site.jobs.pages import job_rows
 from quartermaster_site.jobs.selectors import jobs
 from quartermaster_site.jobs.sight import job_sight
@@ -39,6 +41,7 @@ def overview(request: Request) -> HttpResponse:
         "cards": [_card(request, card) for card in hosts],
         "attention": [
             *([setup_line()] if may(user, Level.MANAGE) and setup_finished_at() is None else []),
+            *([queue_line(problem)] if (problem := broker_problem()) else []),
             *away_lines(card.host for card in hosts),
             *attention_lines(shown_findings(user, selectors.attention(user, LAST))),
             *plan_lines(selectors.troubled_plans(user)),

@@ -212,6 +212,10 @@ class TestTruth:
         assert "offline" in rows
         assert "was last heard 5 min ago. Its models, plans" in admin.get("/").content.decode()
 
+    def test_a_queue_that_takes_nothing_is_said_first(self, admin, agent, monkeypatch):
+        monkeypatch.setattr("models_app.views.overview.broker_problem", lambda: "Redis does not answer (QM_REDIS_URL).")
+        assert "does not answer (QM_REDIS_URL). No job starts until" in admin.get("/").content.decode()
+
     def test_pausing(self, admin, agent):
         admin.post("/hosts/local/machine/pause/", {"paused": "1"})
         assert b"the host is paused: the job waits" in admin.get("/hosts/local/machine/").content
