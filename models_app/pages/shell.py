@@ -25,6 +25,7 @@ from models_app.pages.navigation import NavGroup, Navigation
 from models_app.router_rows import STALE_AFTER
 from models_app.selectors.details import ACKNOWLEDGED
 from models_app.selectors.sight import seen_findings, seen_rows, sees_all, visible
+from quartermaster_site.access.grants import grants_of
 from quartermaster_site.access.models import Account
 from quartermaster_site.figures import age
 from quartermaster_site.jobs.models import UNFINISHED, Job
@@ -213,6 +214,11 @@ class Shell:
         named = match.kwargs.get("slug") if match and match.namespace == "models" else None
         chosen = named or self.request.session.get("host")
         return next((host for host in self.hosts if host.slug == chosen), self.hosts[0] if self.hosts else None)
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether policies may hide something from this person; it does not say that there is such a thing."""
+        return grants_of(self.request.user).hide_something
 
     @cached_property
     def strip(self) -> Strip:

@@ -446,3 +446,14 @@ def test_policy_that_lets_edit_some_models_offers_them_as_a_filter(make_user):
     assert '<option value="editable" selected>' in page
     assert ("wide-vl" in page, "narrow" in page) == (True, False)
     assert "wide-vl" not in browser(otto).get("/models/?state=editable").content.decode()
+
+
+def test_policy_that_hides_every_host_is_what_empty_pages_speak_of(make_user):
+    place(Host.objects.create(slug="gpu-a", name="A"), "hush")
+    person = make_user("viewer")
+    Policy.objects.create(user=person, model="*", level=Level.NONE)
+    for address in ("/", "/models/", "/components/", "/hosts/"):
+        page = browser(person).get(address).content.decode()
+        assert "Nothing here for you" in page
+        assert "./quartermaster up" not in page
+        assert "Choose folders" not in page
