@@ -16,6 +16,7 @@ __all__ = [
     "Refused",
     "SiteError",
     "Unavailable",
+    "Withheld",
 ]
 
 
@@ -35,6 +36,10 @@ class Refused(SiteError):
     def __init__(self, message: str, *, fields: dict[str, str] | None = None) -> None:
         super().__init__(message)
         self.fields = fields or {"": message}
+
+
+class Withheld(Refused):
+    """A value that is kept from this person, not from everybody: the audit log hears of it."""
 
 
 class NotAllowed(SiteError):

@@ -17,6 +17,7 @@ from models_app.fleet_sections import FLEET_SECTIONS
 from models_app.models import Change, Revision, RevisionDetails, Row
 from models_app.models import Variant as StoredVariant
 from models_app.selectors.entry_sight import EntrySight
+from models_app.selectors.sight import sees_all
 from models_app.services.changes import undone
 from models_app.services.editing import EDITABLE, pinned, save_override
 from models_app.services.sections import save_fleet_section
@@ -94,7 +95,8 @@ def _restore_pins(host: Host, last_change: int, actor: Actor) -> tuple[int, list
     for (match, variant), changes in sorted(later.items()):
         row = rows.get(match)
         if row is None or changes[0].quant or any(change.action == "rename" for change in changes):
-            left.append(f"{variant} of {match}" if variant else match)
+            named = f"{variant} of {match}" if variant else match
+            left.append(named if sees_all(actor.user, host) or not changes[0].rule else "a rule")
         elif variant:
             _restore_variant(row, variant, changes, actor)
             touched.add(match)

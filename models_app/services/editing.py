@@ -37,7 +37,7 @@ from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.grants import grants_of
 from quartermaster_site.access.permissions import Level, may, require, require_arguments
 from quartermaster_site.access.rules import Scope
-from quartermaster_site.errors import EditConflict, Refused
+from quartermaster_site.errors import EditConflict, Refused, Withheld
 
 EDITABLE = {field.key: field for field in OVERRIDE_FIELDS if field.key not in ("match", "quant", "variants")}
 TAKEN = "This id is not free for this model: choose another one."
@@ -158,7 +158,7 @@ def _check_id(row: Row, wanted: str, actor: Actor) -> None:
         others = Row.objects.filter(same, host=row.host_id).exclude(pk=row.pk).distinct()
         held = any(not may(actor.user, Level.EDIT, other) for other in others)
     if held:
-        raise Refused("Some settings cannot be taken.", fields={"servedId": TAKEN})
+        raise Withheld("Some settings cannot be taken.", fields={"servedId": TAKEN})
 
 
 def reset_override(*, row: Row, version: int, actor: Actor) -> StoredOverride | None:

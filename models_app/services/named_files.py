@@ -18,7 +18,7 @@ from models_app.core.fields.field import PATH
 from models_app.core.state.overrides import is_none
 from models_app.models import Root
 from quartermaster_site.access.permissions import may_write_arguments
-from quartermaster_site.errors import Refused
+from quartermaster_site.errors import Withheld
 
 LORAS = "loras"
 _PATHS = frozenset(field.key for field in OVERRIDE_FIELDS if field.kind == PATH)
@@ -37,7 +37,7 @@ def file_problems(user: Any, host: Host, before: Mapping[str, Any], values: Mapp
 def check_pins(user: Any, host: Host, before: Mapping[str, str], values: Mapping[str, str]) -> None:
     """The same for component files that are pinned for a whole host."""
     if problems := _problems(user, host, values, before, values):
-        raise Refused("Some files cannot be used.", fields=problems)
+        raise Withheld("Some files cannot be used.", fields=problems)
 
 
 def _problems(
@@ -60,9 +60,9 @@ def _problems(
 
 
 def check_files(user: Any, host: Host, before: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    """Raises Refused with a message per field."""
+    """Raises Withheld with a message per field."""
     if problems := file_problems(user, host, before, values):
-        raise Refused("Some files cannot be used.", fields=problems)
+        raise Withheld("Some files cannot be used.", fields=problems)
 
 
 def _files(key: str, values: Mapping[str, Any]) -> set[str]:
@@ -83,4 +83,4 @@ def _is_within(path: str, folders: list[str], host: Host, *, may_be_name: bool) 
     if may_be_name and "/" not in plain and "\\" not in plain:
         return plain not in (".", "..")
     tops = (path_key(_plain(folder, host), host.os_family).rstrip("/\\") for folder in folders)
-    return any(plain.startswith((f"{top}/", f"{top}\\")) for top in tops)
+    return any(plain == top or plain.startswith((f"{top}/", f"{top}\\")) for top in tops)

@@ -30,7 +30,7 @@ from models_app.services.editing import EDITABLE, check_values, check_version, c
 from models_app.services.named_files import check_files
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require, require_arguments
-from quartermaster_site.errors import EditConflict, NotAllowed, NotFound, Refused
+from quartermaster_site.errors import EditConflict, NotAllowed, NotFound, Refused, Withheld
 
 IDENTITY = ("match", "quant")
 """What says which models a rule is for; the other values are what it sets."""
@@ -257,8 +257,8 @@ def _check(host: Host, values: Mapping[str, Any], actor: Actor, own: int = 0) ->
         problems["quant"] = f"Quantisation: at most {MOST_QUANT} characters, such as Q4_K_M."
     if not problems["match"] and any(_same(rule, match, quant) for rule in stored_rules(host).exclude(pk=own)):
         problems["match"] = "There is a rule of this pattern and quantisation already. Change that one."
-    if not problems["match"]:
-        problems["match"] = held_text(actor.user, host, [(match, quant)])
+    if not problems["match"] and (held := held_text(actor.user, host, [(match, quant)])):
+        raise Withheld(held, fields={"match": held})
     if problems := {key: text for key, text in problems.items() if text}:
         raise Refused(next(iter(problems.values())), fields=problems)
     check_values({key: value for key, value in values.items() if key not in IDENTITY})

@@ -23,6 +23,7 @@ from models_app.services.drift import storable_text
 from models_app.services.drift_choices import keep_ours, manage_by_hand, remind_later, resume, take_theirs
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.access.refusals import tell
 from quartermaster_site.errors import Refused
 from quartermaster_site.http import Request, go_to, page
 
@@ -73,6 +74,7 @@ def config_drift_choose(request: Request, slug: str) -> HttpResponse:
             case _:
                 raise Refused("Choose one of the ways.")
     except Refused as error:
+        tell(request, error, always=True)
         return _drift_page(request, host_for(request.user, slug, Level.OPERATE), problem=str(error), status=422)
     return go_to(request, reverse("models:config-drift", args=[slug]))
 

@@ -24,12 +24,12 @@ from models_app.pages.editor_conflict import EditorConflict, editor_conflict
 from models_app.pages.editor_page import Facts, control_groups
 from models_app.services import fleet_variants as fleet
 from models_app.services import host_facts
-from models_app.services.named_files import file_problems
 from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
 from models_app.views.hosts import host_context
-from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, tried_page
+from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, tried_page, with_own_files
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require
+from quartermaster_site.access.refusals import tell
 from quartermaster_site.errors import EditConflict, Refused
 from quartermaster_site.http import Request, go_to, page, wants_fragment
 
@@ -86,6 +86,7 @@ def fleet_edit(request: Request, slug: str, name: str) -> HttpResponse:
             host=host, name=name, values=_values(host, name, form), version=form.version, actor=actor_of(request)
         )
     except Refused as error:
+        tell(request, error)
         return _page(request, host, name, form.with_refusal(error.fields), status=422)
     except EditConflict as error:
         known = form.version >= 0
@@ -149,7 +150,7 @@ def _form(request: Request, host: Host, name: str, posted: Mapping[str, str] | N
         typed=stored_texts(fields, stored) if posted is None else posted_texts(fields, posted, stored, on_variant=True),
         on_variant=True,
     )
-    return form.with_refusal(file_problems(request.user, host, stored, form.values))
+    return with_own_files(request, host, stored, form)
 
 
 def _remarks(host: Host, form: EditorForm) -> tuple[TextFinding, ...]:

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
+from gpus_app.models import Host
 from models_app import selectors, services
 from models_app.core.discovery.names import slugify
 from models_app.core.export.entry import plan_env
@@ -33,7 +34,8 @@ from models_app.whatif_form import PLAIN_KEYS, WhatIfForm
 from models_app.whatif_form import Limits as WhatIfLimits
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs, require
-from quartermaster_site.errors import Busy, EditConflict, Refused
+from quartermaster_site.access.refusals import tell
+from quartermaster_site.errors import Busy, EditConflict, Refused, Withheld
 from quartermaster_site.figures import ago
 from quartermaster_site.http import Request, go_to, page, wants_fragment
 
@@ -103,6 +105,7 @@ def model_adopt(request: Request, pk: int) -> HttpResponse:
             row=editing.row, values=values, version=form.version, actor=actor_of(request), action="adopt"
         )
     except Refused as error:
+        tell(request, error)
         return _page(request, editing, form.with_refusal(error.fields), status=422)
     except EditConflict as error:
         conflict = conflict_of(editing, form, error)
@@ -144,6 +147,7 @@ def save_form(
     try:
         saved = services.save_override(row=editing.row, values=values, version=form.version, actor=actor_of(request))
     except Refused as error:
+        tell(request, error)
         return show(request, editing, form.with_refusal(error.fields), status=422)
     except EditConflict as error:
         conflict = conflict_of(editing, form, error)
@@ -236,7 +240,15 @@ def _posted_form(request: Request, editing: Editing) -> EditorForm:
         typed=posted_texts(editing.fields, request.POST, fields),
         locked=editing.locked,
     )
-    return form.with_refusal(file_problems(request.user, editing.row.host, fields, form.values))
+    return with_own_files(request, editing.row.host, fields, form)
+
+
+def with_own_files(request: Request, host: Host, stored: Mapping[str, Any], form: EditorForm) -> EditorForm:
+    """The form with a message at each setting that names a file which this person may not use."""
+    problems = file_problems(request.user, host, stored, form.values)
+    if problems and not wants_fragment(request):
+        tell(request, Withheld("Some files cannot be used.", fields=problems))
+    return form.with_refusal(problems)
 
 
 def _facts(editing: Editing, preview: Preview) -> Facts:

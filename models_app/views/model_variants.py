@@ -22,12 +22,20 @@ from models_app.pages.variants_page import profile_lines
 from models_app.selectors import Editing
 from models_app.selectors.sight import sees_profile
 from models_app.services.fleet_variants import fleet_fields, fleet_section
-from models_app.services.named_files import file_problems
 from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
 from models_app.services.variants import NO_VARIANT, profile_of
-from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, conflict_of, panel_of, with_sequence
+from models_app.views.model_edit import (
+    SAVED,
+    UNCHANGED,
+    check_rate,
+    conflict_of,
+    panel_of,
+    with_own_files,
+    with_sequence,
+)
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require
+from quartermaster_site.access.refusals import tell
 from quartermaster_site.errors import EditConflict, NotFound, Refused
 from quartermaster_site.http import Request, go_to, page, wants_fragment
 
@@ -75,6 +83,7 @@ def variant_edit(request: Request, pk: int, variant: int) -> HttpResponse:
             row=editing.row, variant=held, values=form.values, version=form.version, actor=actor_of(request)
         )
     except Refused as error:
+        tell(request, error)
         return _page(request, editing, held, form.with_refusal(error.fields), status=422)
     except EditConflict as error:
         conflict = conflict_of(editing, form, error, held.name)
@@ -187,7 +196,7 @@ def _form(request: Request, editing: Editing, held: Variant, posted: Mapping[str
         locked=editing.variant_locked(convert.core_variant(held)),
         on_variant=True,
     )
-    return form.with_refusal(file_problems(request.user, editing.row.host, stored, form.values))
+    return with_own_files(request, editing.row.host, stored, form)
 
 
 def _facts(editing: Editing, held: Variant) -> Facts:

@@ -28,6 +28,7 @@ from models_app.services.publishing import send_back, submit
 from models_app.views.hosts import host_of
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.access.refusals import tell
 from quartermaster_site.errors import Refused
 from quartermaster_site.http import Request, go_to, page
 
@@ -60,6 +61,7 @@ def config_write(request: Request, slug: str, number: int) -> HttpResponse:
             actor=actor_of(request),
         )
     except Refused as error:
+        tell(request, error, always=True)
         return _review(request, host, selectors.get_revision(host, number), problem=str(error), status=422)
     if not started.created:
         messages.info(request, "A file is being written already.")
@@ -80,6 +82,7 @@ def config_submit(request: Request, slug: str, number: int) -> HttpResponse:
             actor=actor_of(request),
         )
     except Refused as error:
+        tell(request, error, always=True)
         return _review(request, host, revision, problem=str(error), status=422)
     messages.success(request, f"Revision {number} waits for somebody else to approve it.")
     return go_to(request, reverse("models:config-review", args=[slug]))

@@ -26,6 +26,7 @@ from models_app.services.seen_changes import unseen_text
 from models_app.views.review import difference_context
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
+from quartermaster_site.access.refusals import tell
 from quartermaster_site.errors import Refused
 from quartermaster_site.http import Request, go_to, page
 
@@ -108,6 +109,7 @@ def config_rollback(request: Request, slug: str, number: int) -> HttpResponse:
                 actor=actor_of(request),
             )
         except Refused as error:
+            tell(request, error, always=True)
             problem, status = str(error), 422
         else:
             if started:

@@ -31,12 +31,12 @@ from models_app.selectors.rules import RuleLine, shared_changes
 from models_app.services import host_facts, rules_of
 from models_app.services import rules as rule_services
 from models_app.services.impact import overrides_impact
-from models_app.services.named_files import file_problems
 from models_app.services.remarks import note_confirmed, remarks_on, unconfirmed
 from models_app.views.hosts import host_context
-from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, tried_page
+from models_app.views.model_edit import SAVED, UNCHANGED, check_rate, tried_page, with_own_files
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, may_write_arguments, needs, require
+from quartermaster_site.access.refusals import tell
 from quartermaster_site.errors import EditConflict, Refused
 from quartermaster_site.figures import ago
 from quartermaster_site.http import Request, go_to, page, wants_fragment
@@ -57,6 +57,7 @@ def rule_list(request: Request, slug: str) -> HttpResponse:
     try:
         rule = rule_services.add_rule(host=host, match=typed["match"], quant=typed["quant"], actor=actor_of(request))
     except Refused as error:
+        tell(request, error)
         return _list_page(request, host, typed, problems=error.fields, status=422)
     messages.success(request, "The rule is added, as the last one. Say here what it sets.")
     return go_to(request, reverse("models:rule-edit", args=[slug, rule.pk]))
@@ -85,6 +86,7 @@ def rule_edit(request: Request, slug: str, pk: int) -> HttpResponse:
     try:
         saved = rule_services.save_rule(rule=rule, values=form.values, version=form.version, actor=actor_of(request))
     except Refused as error:
+        tell(request, error)
         return editing.page(form.with_refusal(error.fields), status=422)
     except EditConflict as error:
         original = rule_services.rule_at(rule, form.version) if form.version >= 0 else None
@@ -174,7 +176,7 @@ class RuleForm:
     def posted(self) -> EditorForm:
         posted = self.request.POST
         form = self._form(posted_texts(self.fields, posted, self.values), posted_version(posted))
-        return form.with_refusal(file_problems(self.request.user, self.host, self.values, form.values))
+        return with_own_files(self.request, self.host, self.values, form)
 
     def _form(self, typed: Mapping[str, str], version: int) -> EditorForm:
         text = typed.get("customArgs", str(self.values.get("customArgs", "")))

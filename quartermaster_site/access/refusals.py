@@ -17,6 +17,7 @@ from django.utils.encoding import escape_uri_path
 from quartermaster_site.access.audit import actor_of, record
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.access.tally import Tally
+from quartermaster_site.errors import Refused, Withheld
 from quartermaster_site.rate import RateLimit
 
 log = logging.getLogger(__name__)
@@ -25,6 +26,8 @@ CHANGES = RateLimit(per_second=0.5, burst=100)
 """Entries of their own, for each person."""
 MANY = Tally("refusals")
 _REFUSED = (403, 404)
+_NOT_DONE = 422
+"""Counts where a whole page says so: a form that asks for another value is no attempt."""
 _READS = ("GET", "HEAD", "OPTIONS")
 _MOST_PATH = 200
 
@@ -35,11 +38,22 @@ def refusals(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[H
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
         why: str | None = getattr(request, "refusal", "")
-        if response.status_code in _REFUSED and why is not None and request.user.is_authenticated:
-            note(request, response.status_code, why)
+        refused = response.status_code in _REFUSED and why is not None
+        not_done = response.status_code == _NOT_DONE and why and not request.path.endswith("/preview/")
+        if (refused or not_done) and request.user.is_authenticated:
+            note(request, response.status_code, why or "")
         return response
 
     return middleware
+
+
+def tell(request: HttpRequest, error: Refused, *, always: bool = False) -> None:
+    """Have it recorded that a form was refused for the sake of others, though its page only asks for another value.
+
+    `always`: whatever the reason, as for publishing.
+    """
+    if always or isinstance(error, Withheld):
+        request.refusal = " ".join(error.fields.values())  # type: ignore[attr-defined]
 
 
 def note(request: HttpRequest, status: int, why: str) -> None:

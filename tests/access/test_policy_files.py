@@ -15,7 +15,8 @@ from models_app.services.named_files import OUTSIDE, file_problems
 from models_app.services.rules import save_rule
 from models_app.services.sections import save_encoder_pins, save_fleet_section
 from quartermaster_site.access.audit import Actor
-from quartermaster_site.access.models import Policy
+from quartermaster_site.access.models import AuditEntry, Policy
+from quartermaster_site.access.refusals import CHANGE
 from quartermaster_site.errors import NotAllowed, Refused
 from tests.access.conftest import add_model
 
@@ -106,3 +107,12 @@ def test_policy_keeps_sections_that_name_models_whole(mallory, host):
             host=host, section="names", values={"displayNames": {"a": "b"}}, version=1, actor=Actor(user=mallory)
         )
     assert HostSetting.objects.get(host=host, section="names").version == 1
+
+
+def test_policy_refusals_of_rules_and_publishing_are_in_the_audit_log(mallory, host):
+    client = _client(mallory)
+    assert client.post("/hosts/local/rules/", {"match": "*model-9*"}).status_code == 422
+    assert client.post("/hosts/local/rules/", {"match": "typo"}).status_code == 422
+    assert client.post("/config/local/1/submit/").status_code == 422
+    found = AuditEntry.objects.filter(action=CHANGE).order_by("pk")
+    assert [entry.reason[:22] for entry in found] == ["422: This rule matches", "422: No approval is ne"]
