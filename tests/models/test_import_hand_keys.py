@@ -9,9 +9,9 @@ from models_app.core.export.load import load
 from models_app.core.imports.meaning import differences, meaning_of
 from models_app.models import ApiKey, Fragment, Revision
 from models_app.pages.import_page import import_view
-from models_app.services.import_sight import ImportSight
 from models_app.services import start_write
 from models_app.services.api_keys import KeyValues, create_key, revoke_key
+from models_app.services.import_sight import ImportSight
 from models_app.services.key_export import service_secret
 from tests.models.import_cases import items, models
 
