@@ -26,10 +26,10 @@ from models_app.pins import PATTERN
 from models_app.selectors.rule_sight import held_text, seen_rules
 from models_app.services.arguments import check_arguments, rules_of
 from models_app.services.changes import add_change, changes_of, undone
-from models_app.services.editing import EDITABLE, check_values, check_version, conflicts
+from models_app.services.editing import EDITABLE, TAKEN, check_values, check_version, conflicts
 from models_app.services.named_files import check_files
 from quartermaster_site.access.audit import Actor, record
-from quartermaster_site.access.permissions import Level, require, require_arguments
+from quartermaster_site.access.permissions import Level, may, require, require_arguments
 from quartermaster_site.errors import EditConflict, NotAllowed, NotFound, Refused, Withheld
 
 IDENTITY = ("match", "quant")
@@ -259,6 +259,8 @@ def _check(host: Host, values: Mapping[str, Any], actor: Actor, own: int = 0) ->
         problems["match"] = "There is a rule of this pattern and quantisation already. Change that one."
     if not problems["match"] and (held := held_text(actor.user, host, [(match, quant)])):
         raise Withheld(held, fields={"match": held})
+    if values.get("servedId") and not may(actor.user, Level.MANAGE):  # no form has it, but an import may
+        raise Withheld("One id cannot be given by a rule.", fields={"servedId": TAKEN})
     if problems := {key: text for key, text in problems.items() if text}:
         raise Refused(next(iter(problems.values())), fields=problems)
     check_values({key: value for key, value in values.items() if key not in IDENTITY})

@@ -62,6 +62,8 @@ def test_policy_of_files_holds_for_rules_bulk_edits_and_pins(mallory, installati
     rule = Override.objects.get(pk=installation["rule"])
     with pytest.raises(Refused):
         save_rule(rule=rule, values={"mmprojFile": HIDDEN}, version=1, actor=actor)
+    with pytest.raises(Refused):
+        save_rule(rule=rule, values={"servedId": "model-9-q4_0"}, version=1, actor=actor)
     assert apply_change([row], {"vaePath": HIDDEN}, versions={row.pk: 1}, actor=actor)[0].word == REFUSED
     with pytest.raises(Refused):
         save_encoder_pins(host=host, values={"t5xxl": HIDDEN}, version=0, actor=actor)
