@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from hashlib import sha256
+from collections.abc import Collection, Mapping
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from gpus_app.models import Host
-from gpus_app.services import request_plan
-from models_app.key_rows import PREFIX_CHARACTERS
 from models_app.models import ApiKey, KeyPolicy
 from models_app.selectors.own_keys import OwnersReach
+from models_app.services.key_hosts import publish_soon, require_keys
+from models_app.services.key_making import KeyValues as KeyValues
+from models_app.services.key_making import digest_of as digest_of
+from models_app.services.key_making import fill, new_key
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import EditConflict, Refused
-from quartermaster_site.jobs import connection, dispatch
-from quartermaster_site.sealing import seal
 
 MOST_NAME, MOST_NOTE, MOST_SCOPE = 64, 300, 5000
 MOST_OVERLAP_DAYS = 7
 MOST_OWN_KEYS, MOST_OWN_DAYS = 10, 365
-TASK = "models_app.tasks.publish_due_keys"
-
-
-@dataclass(frozen=True, slots=True)
-class KeyValues:
-    """What a person says of a key. Without `everything`, `files` and `ids` name what it reaches."""
-
-    name: str
-    hosts: Sequence[Host]
-    everything: bool
-    files: Sequence[str] = ()
-    ids: Sequence[str] = ()
-    expires_at: datetime | None = None
-    note: str = ""
 
 
 def create_key(*, values: KeyValues, form_token: str = "", actor: Actor) -> tuple[ApiKey, str]:
@@ -50,9 +33,9 @@ def create_key(*, values: KeyValues, form_token: str = "", actor: Actor) -> tupl
         if made is not None:
             return made, ""
         checked = _checked(values)
-        key, secret = _new(checked, owner=actor.user, form_token=form_token)
+        key, secret = new_key(checked, owner=actor.user, form_token=form_token)
         for host in checked.hosts:
-            _require_keys(host)
+            require_keys(host)
         record(actor, "access-key.create", subject=key, changes=_changes({}, _facts(key)))
         publish_soon(checked.hosts, actor)
     return key, secret
@@ -65,10 +48,10 @@ def import_key(*, values: KeyValues, secret: str, actor: Actor) -> ApiKey:
         checked = _checked(values)
         key = ApiKey.objects.filter(digest=digest_of(secret), revoked_at=None).first()
         if key is None:
-            key, _ = _new(checked, owner=actor.user, secret=secret)
+            key, _ = new_key(checked, owner=actor.user, secret=secret)
         key.hosts.add(*checked.hosts)
         for host in checked.hosts:
-            _require_keys(host)
+            require_keys(host)
         record(actor, "access-key.import", subject=key, changes=_changes({}, _facts(key)))
         publish_soon(checked.hosts, actor)
     return key
@@ -85,11 +68,6 @@ def drop_imported_key(*, key: ApiKey, host: Host, actor: Actor) -> None:
         publish_soon([host], actor)
 
 
-def digest_of(secret: str) -> str:
-    """By which a secret is known where it turns up."""
-    return sha256(secret.encode()).hexdigest()
-
-
 def change_key(*, key: ApiKey, values: KeyValues, version: int, actor: Actor) -> ApiKey:
     """Name, hosts, scope, expiry and note; the secret stays. Raises Refused, EditConflict."""
     require(actor.user, Level.MANAGE)
@@ -99,12 +77,12 @@ def change_key(*, key: ApiKey, values: KeyValues, version: int, actor: Actor) ->
         if key.version != version:
             raise EditConflict("Somebody changed this key meanwhile.", saved={"name": key.name}, version=key.version)
         checked, before, hosts = _checked(values, key), _facts(key), set(key.hosts.all())
-        _set(key, checked)
+        fill(key, checked)
         key.version += 1
         key.save()
         key.hosts.set(checked.hosts)
         for host in checked.hosts:
-            _require_keys(host)
+            require_keys(host)
         if changes := _changes(before, _facts(key)):
             record(actor, "access-key.change", subject=key, changes=changes)
         publish_soon({*hosts, *checked.hosts}, actor)
@@ -126,7 +104,7 @@ def rotate_key(*, key: ApiKey, overlap_days: int, actor: Actor) -> tuple[ApiKey,
         end = now + timedelta(days=overlap_days)
         key.name = f"{key.name[:MOST_NAME]} (old)"
         key.expires_at = end if key.expires_at is None else min(end, key.expires_at)
-        fresh, secret = _new(values, owner=key.owner if key.is_own else actor.user, is_own=key.is_own)
+        fresh, secret = new_key(values, owner=key.owner if key.is_own else actor.user, is_own=key.is_own)
         key.successor, key.version = fresh, key.version + 1
         if not overlap_days:
             key.revoked_at = now
@@ -151,47 +129,6 @@ def revoke_key(*, key: ApiKey, actor: Actor) -> None:
         publish_soon(list(key.hosts.all()), actor)
 
 
-def set_required(*, host: Host, required: bool, typed_slug: str = "", actor: Actor) -> None:
-    """Whether the router of a host must ask for a key (V-16: without, an empty list of keys opens it to everyone)."""
-    require(actor.user, Level.MANAGE)
-    with transaction.atomic():
-        policy, _ = KeyPolicy.objects.select_for_update().get_or_create(host=host)
-        if policy.required == required:
-            return
-        if not required and typed_slug.strip() != host.slug:
-            text = f"Type {host.slug} to confirm: without a key the router answers anyone who can reach it."
-            raise Refused(text, fields={"slug": text})
-        if required:
-            _require_keys(host)
-        else:
-            KeyPolicy.objects.filter(pk=policy.pk).update(required=False)
-            if policy.mode == KeyPolicy.Mode.INLINE:  # else its variable is set already, for the next time
-                ApiKey.objects.filter(hosts=host, is_service=True, revoked_at=None).update(revoked_at=timezone.now())
-        record(
-            actor,
-            "access-key.required",
-            subject=host,
-            host_slug=host.slug,
-            changes={"required": [not required, required]},
-        )
-        publish_soon([host], actor)
-
-
-def set_self_service(*, host: Host, allowed: bool, actor: Actor) -> None:
-    """Whether operators and editors make keys of their own for a host. Without it those that are there are withheld."""
-    require(actor.user, Level.MANAGE)
-    with transaction.atomic():
-        policy, _ = KeyPolicy.objects.select_for_update().get_or_create(host=host)
-        if policy.self_service == allowed:
-            return
-        if allowed and not policy.required:
-            raise Refused("Require keys of this host first: the first key would shut everybody else out.")
-        KeyPolicy.objects.filter(pk=policy.pk).update(self_service=allowed)
-        changes = {"own keys": [not allowed, allowed]}
-        record(actor, "access-key.self-service", subject=host, host_slug=host.slug, changes=changes)
-        publish_soon([host], actor)
-
-
 def create_own_key(*, values: KeyValues, form_token: str = "", actor: Actor) -> tuple[ApiKey, str]:
     """A key of the person who acts, within what they may use. Raises Refused with a message per field."""
     require(actor.user, Level.OPERATE)
@@ -208,7 +145,7 @@ def create_own_key(*, values: KeyValues, form_token: str = "", actor: Actor) -> 
         if checked.expires_at is None or checked.expires_at > now + timedelta(days=MOST_OWN_DAYS, minutes=1):
             text = f"A key of your own ends within {MOST_OWN_DAYS} days."
             raise Refused(text, fields={"expires": text})
-        key, secret = _new(checked, owner=actor.user, form_token=form_token, is_own=True)
+        key, secret = new_key(checked, owner=actor.user, form_token=form_token, is_own=True)
         reach = OwnersReach([key])
         for host in checked.hosts:
             if problem := reach.problem(key, host, KeyPolicy.objects.filter(host=host).first() or KeyPolicy(host=host)):
@@ -232,39 +169,6 @@ def _require_may(actor: Actor, key: ApiKey) -> None:
     """Administrators, and people for keys that they made for themselves."""
     is_theirs = key.is_own and key.owner_id is not None and key.owner_id == getattr(actor.user, "pk", None)
     require(actor.user, Level.OPERATE if is_theirs else Level.MANAGE)
-
-
-def _require_keys(host: Host) -> None:
-    """From the first key on a host's router asks for one, and its worker has one."""
-    KeyPolicy.objects.update_or_create(host=host, defaults={"required": True})
-    if not ApiKey.objects.filter(hosts=host, is_service=True, revoked_at=None).exists():
-        key, _ = _new(KeyValues(f"worker of {host.slug}", [host], everything=True))
-        ApiKey.objects.filter(pk=key.pk).update(is_service=True)
-
-
-def _new(
-    values: KeyValues, *, owner: Any = None, form_token: str = "", secret: str = "", is_own: bool = False
-) -> tuple[ApiKey, str]:
-    secret = secret or f"qm-{secrets.token_hex(24)}"
-    key = ApiKey(
-        prefix=secret[:PREFIX_CHARACTERS],
-        sealed=seal(secret),
-        digest=digest_of(secret),
-        owner=owner,
-        is_own=is_own,
-        form_token=form_token,
-    )
-    _set(key, values)
-    key.save()
-    key.hosts.set(values.hosts)
-    return key, secret
-
-
-def _set(key: ApiKey, values: KeyValues) -> None:
-    key.name, key.everything, key.expires_at, key.note = values.name, values.everything, values.expires_at, values.note
-    key.files, key.ids = ([], []) if values.everything else (sorted(set(values.files)), sorted(set(values.ids)))
-    if key.expires_at is not None and key.expires_at > timezone.now():
-        key.expiry_noted = False
 
 
 def _checked(values: KeyValues, own: ApiKey | None = None) -> KeyValues:
@@ -317,17 +221,3 @@ def _facts(key: ApiKey) -> dict[str, Any]:
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:
     return {name: [before.get(name), value] for name, value in after.items() if before.get(name) != value}
-
-
-def publish_soon(hosts: Collection[Host], actor: Actor) -> None:
-    """Plan these hosts anew, and have their files take the keys of now without waiting for that."""
-    for host in hosts:
-        request_plan(host=host, actor=actor)
-    transaction.on_commit(_send)
-
-
-def _send() -> None:
-    try:
-        dispatch.send(TASK, dispatch.CONTROL_QUEUE)
-    except connection.BROKER_ERRORS:  # the next look, half a minute later, does it
-        return

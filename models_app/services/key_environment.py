@@ -14,7 +14,7 @@ from gpus_app.models import Host
 from models_app.core.export.dialects import BY_SLUG
 from models_app.models import KeyPolicy
 from models_app.selectors.key_environment import environment_of
-from models_app.services.api_keys import publish_soon
+from models_app.services.key_hosts import publish_soon
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import Refused

@@ -22,8 +22,6 @@ from models_app.services.api_keys import (
     create_key,
     revoke_key,
     rotate_key,
-    set_required,
-    set_self_service,
 )
 from models_app.services.key_environment import (
     FILE_NAME,
@@ -32,6 +30,7 @@ from models_app.services.key_environment import (
     name_variables,
     note_variables_set,
 )
+from models_app.services.key_hosts import set_required, set_self_service
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, needs
 from quartermaster_site.errors import EditConflict, Refused

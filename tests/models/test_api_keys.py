@@ -14,9 +14,10 @@ from models_app.core.export.stamp import read_stamp
 from models_app.models import ApiKey, DiskVersion, KeyPolicy, Revision, RevisionDetails, Row
 from models_app.selectors.comparing import live_revision, publishing_of
 from models_app.services import start_write
-from models_app.services.api_keys import KeyValues, change_key, create_key, revoke_key, rotate_key, set_required
+from models_app.services.api_keys import KeyValues, change_key, create_key, revoke_key, rotate_key
 from models_app.services.drift import storable_text
 from models_app.services.key_export import export_keys, service_secret
+from models_app.services.key_hosts import set_required
 from models_app.services.key_publishing import publish_due_keys
 from models_app.services.publishing import roll_back
 from models_app.services.routers import inputs_of, router_of

@@ -16,7 +16,7 @@ from models_app.selectors.comparing import live_revision
 from models_app.selectors.host_files import export_texts
 from models_app.selectors.key_environment import environment_of
 from models_app.services import start_write
-from models_app.services.api_keys import KeyValues, create_key, revoke_key, set_required
+from models_app.services.api_keys import KeyValues, create_key, revoke_key
 from models_app.services.drift import storable_text
 from models_app.services.key_environment import (
     environment_file,
@@ -25,6 +25,7 @@ from models_app.services.key_environment import (
     note_variables_set,
 )
 from models_app.services.key_export import service_secret
+from models_app.services.key_hosts import set_required
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.errors import NotAllowed, Refused

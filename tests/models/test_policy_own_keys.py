@@ -17,10 +17,9 @@ from models_app.services.api_keys import (
     create_own_key,
     revoke_key,
     rotate_key,
-    set_required,
-    set_self_service,
 )
 from models_app.services.key_export import export_keys
+from models_app.services.key_hosts import set_required, set_self_service
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import Account, Installation, Policy
 from quartermaster_site.errors import NotAllowed, Refused
