@@ -224,7 +224,7 @@ def test_nothing_that_fits_is_better(zoo_header, seed):
     assert optimal(zoo_header, seed) == []
 
 
-@pytest.mark.arithmetic
+@pytest.mark.once
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(1000, 1300, 30))
 def test_nothing_that_fits_is_better_in_300_cases(zoo_header, first):

@@ -44,7 +44,7 @@ def test_no_server_figure_is_far_below(points):
     assert min(point.error for point in points if point.outputs == "server") > -128
 
 
-@pytest.mark.arithmetic
+@pytest.mark.once
 @pytest.mark.slow
 def test_the_error_table_in_the_docs_is_current(header_of):
     text = (Path(__file__).parent.parent.parent / "docs" / "memory-model.md").read_text()

