@@ -233,7 +233,7 @@ def values(annotation, key=""):
         return st.dictionaries(TEXT, values(typing.get_args(annotation)[1]), max_size=2)
     if dataclasses.is_dataclass(annotation):
         return records(annotation)
-    return WORDS if key in WORD_KEYS else SCALARS[annotation]
+    return WORDS if key in WORD_KEYS and annotation is str else SCALARS[annotation]
 
 
 @st.composite

@@ -290,7 +290,7 @@ def test_the_worker_has_no_database_and_one_queue(me, data_dir, monkeypatch):
     )
     assert done.returncode == 0, done.stderr
     names, engine, queues, made_a_key = done.stdout.splitlines()
-    assert not [name for name in ("DATABASE", "SEALING", "SECRET", "DJANGO") if name in names]
+    assert not [name for name in ("DATABASE", "SEALING", "SECRET", "DJANGO_SETTINGS") if name in names]
     assert engine == "django.db.backends.dummy"
     assert queues == "['host.gpu-a'] redis://qm-host-gpu-a:pw@broker:6379/0"
     assert made_a_key == "False"
