@@ -212,7 +212,10 @@ def remove_host(*, host: Host, typed_slug: str, actor: Actor) -> None:
         host.delete()
 
 
-def renew_accounts() -> list[str]:
-    """Make accounts again that the broker has lost in a restart; the slugs of their hosts."""
+def renew_accounts(*, known_too: bool = False) -> list[str]:
+    """Make accounts again that the broker has lost in a restart; the slugs of their hosts.
+
+    With `known_too` all others are brought up to date: an older version may have given them another access list.
+    """
     digests = dict(Agent.objects.exclude(account_sha256="").values_list("host__slug", "account_sha256"))
-    return broker_accounts.renew(digests) if digests and env.redis_url() else []
+    return broker_accounts.renew(digests, known_too=known_too) if digests and env.redis_url() else []

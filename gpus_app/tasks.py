@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from celery.signals import worker_ready
 from django.db import OperationalError
 
 from gpus_app import agent_messages, enrolment, services, telemetry
+from quartermaster_site import env
 from quartermaster_site.agent.envelope import TASK as AGENT_MESSAGE
-from quartermaster_site.celery import app
+from quartermaster_site.celery import SWEEP_SECONDS, app
 from quartermaster_site.errors import Unavailable
 from quartermaster_site.jobs import untrusted
 
@@ -40,13 +42,20 @@ def agent_message(envelope: Any) -> None:
 
 
 @app.task(name="gpus_app.tasks.renew_broker_accounts")  # type: ignore[untyped-decorator]
-def renew_broker_accounts() -> None:
+def renew_broker_accounts(known_too: bool = False) -> None:
     """Every half minute: a broker that was restarted has forgotten who may use it."""
     try:
-        for slug in enrolment.renew_accounts():
+        for slug in enrolment.renew_accounts(known_too=known_too):
             log.warning("the broker knew the account of %s no longer: it was made again", slug)
     except Unavailable as error:
         log.warning("accounts of machines: %s", error)
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def renew_all_accounts(**_: Any) -> None:
+    """At the start of a control worker: a broker that ran through an upgrade has the old access lists."""
+    if env.redis_url():
+        renew_broker_accounts.apply_async(kwargs={"known_too": True}, expires=SWEEP_SECONDS)
 
 
 @app.task(name="gpus_app.tasks.host_sampled")  # type: ignore[untyped-decorator]

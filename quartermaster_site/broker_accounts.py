@@ -109,11 +109,14 @@ def revoke(slug: str) -> None:
     _ask("ACL", "DELUSER", account_name(slug))
 
 
-def renew(digests: Mapping[str, str]) -> list[str]:
-    """Make the accounts of these hosts (slug -> digest) that the broker has forgotten; their slugs."""
+def renew(digests: Mapping[str, str], *, known_too: bool = False) -> list[str]:
+    """Make the accounts of these hosts (slug -> digest) that the broker has forgotten; their slugs.
+
+    With `known_too` the others get today's access list as well; connections under them go on. Raises Unavailable.
+    """
     known = set(_ask("ACL", "USERS"))
     missing = [slug for slug in digests if account_name(slug) not in known]
-    for slug in missing:
+    for slug in digests if known_too else missing:
         grant(slug, digests[slug])
     return missing
 

@@ -52,9 +52,7 @@ def _broker() -> dict[str, Any]:
     if url:
         # Celery names a socket in its own way.
         url = url.replace("unix://", "redis+socket://", 1) if url.startswith("unix://") else url
-        redis_broker.register()
         return {"broker_url": url, "broker_transport_options": redis_broker.options(_own_queue())}
-    broker.register()
     return {
         "broker_url": "filesystem://localhost//",
         "broker_transport_options": broker.prepare(env.prepared_data_dir()),
@@ -95,6 +93,9 @@ def configuration() -> dict[str, Any]:
     }
 
 
+# Always and before any connection: kombu keeps the transport that an address meant at its first use.
+redis_broker.register()
+broker.register()
 seals.connect()
 if env.role() != "host":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "quartermaster_site.settings")

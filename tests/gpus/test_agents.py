@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 
 import pytest
+from celery.signals import worker_ready
 from django.utils import timezone
 
 from gpus_app import agent_messages, agents, enrolment
@@ -411,3 +412,20 @@ def test_a_clock_that_is_off_is_measured(enrol, says):
     host = Host.objects.get(slug="gpu-a")
     assert host.state == "online"
     assert 599 < host.clock_skew_seconds < 602
+
+
+def test_a_control_worker_renews_all_access_lists_at_its_start(enrol, monkeypatch):
+    """A broker that ran through an upgrade has the accounts, with what the old version allowed."""
+    from gpus_app.tasks import renew_broker_accounts
+
+    for slug in ("gpu-a", "gpu-b"):
+        enrol(slug)
+    Agent.objects.filter(host__slug="gpu-a").update(account_sha256="a" * 64)
+    granted = []
+    monkeypatch.setenv("QM_ROLE", "control")
+    monkeypatch.setattr(broker_accounts, "_ask", lambda *command: ["default", "qm-host-gpu-a"])
+    monkeypatch.setattr(broker_accounts, "grant", lambda *account: granted.append(account))
+    renew_broker_accounts()
+    assert granted == []
+    worker_ready.send(sender=None)
+    assert granted == [("gpu-a", "a" * 64)]

@@ -29,15 +29,19 @@ from quartermaster_site.celery import app
 from quartermaster_site.jobs.models import Job, State
 from tests.tasks import inbox
 from tests.tasks.brokers import Broker
+from tests.tasks.slow_reading import slow_mark
 from tests.tasks.test_up import free_port
 from tests.tasks.workers import ROOT
 from tests.tiny_models import tiny_gguf
 
 pytestmark = [pytest.mark.redis, pytest.mark.worker, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 START = """
+import functools
 import sys
 from quartermaster_site.agent import command
+from quartermaster_site import workers
 command.CHECK_SECONDS, command._TAKE_OVER_SECONDS = 1.0, 3.0
+workers.worker = functools.partial(workers.worker, more=["--include", "tests.tasks.slow_reading"])
 raise SystemExit(command.main(sys.argv[1:]))
 """
 MANY = 1200
@@ -142,7 +146,9 @@ def the_host():
 
 
 def many_models(folder, name):
+    """Read slowly until `at_full_speed`."""
     folder.mkdir()
+    slow_mark(folder).touch()
     first = folder / f"{name}-a-Q4_0.gguf"
     tiny_gguf(first, name=name)
     for number in range(MANY - 1):
@@ -150,10 +156,15 @@ def many_models(folder, name):
     return str(folder)
 
 
-def half_way(job):
+def at_full_speed(folder):
+    slow_mark(folder).unlink()
+
+
+def in_the_midst(job, known=0):
+    """Whether it reads files that are new; `known` ones come first and take no time."""
     row = Job.objects.get(pk=job.pk)
     assert not row.is_finished, "too fast for this test"
-    return row.phase == "Reading headers" and row.done > 20
+    return row.phase == "Reading headers" and row.done > known + 20
 
 
 def finished(job):
@@ -166,10 +177,11 @@ def test_a_broker_that_hangs_or_forgets_and_a_machine_that_is_unplugged(
     """Nothing is lost or done twice, and what the pages have at hand is true at each step."""
     register_root(host=the_host(), path=many_models(tmp_path / "one", "one"), actor=actor)
     job = start_scan(host=the_host(), actor=actor).job
-    installation.wait(lambda: half_way(job))
+    installation.wait(lambda: in_the_midst(job))
     broker.process.send_signal(signal.SIGSTOP)
     time.sleep(3)
     broker.process.send_signal(signal.SIGCONT)
+    at_full_speed(tmp_path / "one")
     installation.wait(finished(job))
     job.refresh_from_db()
     assert (job.state, job.result["models"], job.retries.count()) == (State.SUCCEEDED, MANY, 0)
@@ -182,9 +194,10 @@ def test_a_broker_that_hangs_or_forgets_and_a_machine_that_is_unplugged(
 
     register_root(host=the_host(), path=many_models(tmp_path / "two", "two"), actor=actor)
     job = start_scan(host=the_host(), actor=actor).job
-    installation.wait(lambda: half_way(job))
+    installation.wait(lambda: in_the_midst(job, known=MANY))
     assert enrolled.poll() is None
     unplug(enrolled)
+    at_full_speed(tmp_path / "two")
     assert Job.objects.get(pk=job.pk).state == State.RUNNING
     installation.agent()
     installation.wait(lambda: Job.objects.get(pk=job.pk).state == State.LOST)

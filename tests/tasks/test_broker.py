@@ -16,6 +16,7 @@ import time
 
 import pytest
 from kombu import Connection
+from kombu.transport import get_transport_cls
 
 from quartermaster_site import broker
 
@@ -24,6 +25,19 @@ from quartermaster_site import broker
 def options(tmp_path):
     broker.register()
     return broker.prepare(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "module"),
+    [
+        ("redis", "quartermaster_site.redis_transport"),
+        ("rediss", "quartermaster_site.redis_transport"),
+        ("filesystem", "quartermaster_site.broker"),
+    ],
+)
+def test_our_transports_are_used_whatever_the_broker_was_at_import(scheme, module):
+    """kombu keeps for good what a name meant at its first use in a process."""
+    assert get_transport_cls(scheme).__module__ == module
 
 
 def test_folders_are_private(options, tmp_path):

@@ -117,6 +117,30 @@ def test_a_restarted_broker_is_told_again(broker, account):
     assert client.ping()
 
 
+def connections_of_host(server):
+    return {found["id"] for found in server.client_list() if found["user"] == "qm-host-gpu-a"}
+
+
+def test_an_account_of_an_older_version_gets_todays_access_list(broker, account):
+    """And what is connected under it stays connected."""
+    client, _ = account
+    with broker.client() as server:
+        server.execute_command("ACL", "SETUSER", "qm-host-gpu-a", "-zrange", "+get", "~qm:*")
+        assert client.ping()
+        connected = connections_of_host(server)
+        with pytest.raises(RedisError):
+            client.zrange("unacked-index.host.gpu-a", 0, -1)
+        digests = {"gpu-a": broker_accounts.password_digest(PASSWORD)}
+        assert broker_accounts.renew(digests) == []
+        with pytest.raises(RedisError):
+            client.zrange("unacked-index.host.gpu-a", 0, -1)
+        assert broker_accounts.renew(digests, known_too=True) == []
+        assert client.zrange("unacked-index.host.gpu-a", 0, -1) == []
+        assert connections_of_host(server) == connected
+    with pytest.raises(RedisError):
+        client.get("qm:1:session")
+
+
 def test_a_removed_account_is_cut_off_at_once(account):
     client, _ = account
     assert client.ping()
