@@ -207,7 +207,7 @@ class HostSight:
             return known
         models = self._marked(Row, ROWS, F("served_id"), F("base_id"), Value(1))
         files = self._marked(Component, FILES, Value(""), Value(""), Value(0))
-        for *found, is_model in models.union(files, all=True):
+        for *found, is_model in models.union(files, all=True).order_by():  # else Django 6.1 sorts by Row.Meta
             known[Row if is_model else Component].append(tuple(found))
         return known
 
