@@ -82,9 +82,10 @@ def test_a_cancel_half_way_keeps_what_was_found(host, host_worker, tmp_path, mak
     models = tmp_path / "models"
     models.mkdir()
     tiny_gguf(models / "a-first-Q4_0.gguf", name="First")
-    for number in range(4000):
+    for number in range(8000):
         (models / f"b-{number:04d}-Q4_0.gguf").hardlink_to(models / "a-first-Q4_0.gguf")
     register_root(host=host, path=str(models), actor=Actor())
+    admin = make_user("admin")
     job = start_scan(host=host, actor=Actor()).job
     reading = threading.Event()
 
@@ -92,7 +93,6 @@ def test_a_cancel_half_way_keeps_what_was_found(host, host_worker, tmp_path, mak
         row = Job.objects.get(pk=job.pk)
         if row.phase == "Reading headers" and row.done > 50 and not reading.is_set():
             reading.set()
-            admin = make_user("admin")
             cancel_job(job=row, actor=Actor(user=admin, name="admin"))
         return row.is_finished
 
@@ -100,8 +100,8 @@ def test_a_cancel_half_way_keeps_what_was_found(host, host_worker, tmp_path, mak
     job.refresh_from_db()
     assert reading.is_set()
     assert job.state == State.CANCELLED
-    assert 0 < job.done < 4001
-    assert 0 < Row.objects.count() < 4001
+    assert 0 < job.done < 8001
+    assert 0 < Row.objects.count() < 8001
     assert host.roots.get().state == "partial"
 
 
