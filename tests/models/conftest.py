@@ -77,3 +77,14 @@ def take_over(actor, django_capture_on_commit_callbacks):
         return batch
 
     return run
+
+
+@pytest.fixture
+def do(django_capture_on_commit_callbacks):
+    """Call something with everything that it queues, and what that queues."""
+
+    def run(call, *args, **arguments):
+        with django_capture_on_commit_callbacks(execute=True):
+            return call(*args, **arguments)
+
+    return run

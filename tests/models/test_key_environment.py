@@ -38,17 +38,6 @@ def _own_data_folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def do(django_capture_on_commit_callbacks):
-    """Call something with everything that it queues, and what that queues."""
-
-    def run(call, *args, **arguments):
-        with django_capture_on_commit_callbacks(execute=True):
-            return call(*args, **arguments)
-
-    return run
-
-
-@pytest.fixture
 def target(scanned, host, tmp_path, do, actor):
     """A file of ours for the router that can limit keys, with one key of a client."""
     host.publish_path, host.publish_dialect = str(tmp_path / "router.yaml"), "quartermaster"
