@@ -6,7 +6,6 @@ import argparse
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from types import FrameType
@@ -17,6 +16,7 @@ from quartermaster_site import env, preparation, processes, serving, workers
 from quartermaster_site.network import check_port, served_names, wait_until_up
 from quartermaster_site.processes import Child
 from quartermaster_site.serving import Serving
+from quartermaster_site.stop_request import StopRequest
 
 DEFAULT_PORT = 8420
 _WEB_THREADS = 8
@@ -24,7 +24,7 @@ _READY_SECONDS = 60.0
 _MOST_RESTARTS = 3
 _RESTART_WINDOW_SECONDS = 300
 _RESTART_PAUSE_SECONDS = 2.0
-_stopping = threading.Event()
+_stopping = StopRequest()
 
 
 class Stopped(Exception):

@@ -8,7 +8,6 @@ import os
 import secrets
 import signal
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from types import FrameType
@@ -21,6 +20,7 @@ from quartermaster_site.agent import client, identity
 from quartermaster_site.agent.client import Rejected, Unreachable
 from quartermaster_site.agent.identity import Identity
 from quartermaster_site.processes import Child
+from quartermaster_site.stop_request import StopRequest
 
 DONE, FAILED, UNUSABLE, NOT_WANTED = 0, 1, 2, 3
 """Exit codes. With the last it makes no sense to start it again as it is."""
@@ -29,7 +29,7 @@ _TAKE_OVER_SECONDS = 40.0
 """How long an agent waits for its predecessor, which may have been killed a moment ago, to be silent."""
 _LONGEST_PAUSE_SECONDS = 30.0
 _MOST_SKEW_SECONDS = 5.0
-_stopping = threading.Event()
+_stopping = StopRequest()
 
 
 class NotWanted(QuartermasterError):

