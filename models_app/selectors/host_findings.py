@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import chain
 
 from django.utils import timezone
 
 from gpus_app.models import Dialect, Host
+from models_app import convert
 from models_app.core.export.drift import Case
 from models_app.core.export.findings import BLOCK, WARN, CheckFinding, finding
 from models_app.core.export.host_rules import (
@@ -17,13 +18,15 @@ from models_app.core.export.host_rules import (
     file_findings,
     files_of,
     note_findings,
+    program_findings,
     stale_findings,
     target_findings,
     version_findings,
 )
 from models_app.core.export.revisions.outline import Outline
+from models_app.core.launch.executables import programs_of
 from models_app.drift_rows import WORDS
-from models_app.models import Component, Finding, Revision, Root, Row
+from models_app.models import Component, Finding, Revision, Root, Row, SpawnGuard
 from models_app.selectors.comparing import Comparison, outline_of_revision, unread_roots, watch_of
 
 UNKNOWN_FLAG = "flag-unknown"
@@ -32,7 +35,7 @@ UNKNOWN_FLAG = "flag-unknown"
 def host_findings(
     host: Host, revision: Revision, comparison: Comparison | None = None, *, untouched: Sequence[str] = ()
 ) -> list[CheckFinding]:
-    """Findings of V-07, V-09, V-12 to V-14, V-17, V-19 and, with a comparison, V-21, the worst first.
+    """Findings of V-04, V-07, V-09, V-12 to V-14, V-17, V-19 and, with a comparison, V-21, the worst first.
 
     `untouched` are changed models for whose change no reason is known.
     """
@@ -40,6 +43,7 @@ def host_findings(
     folders = _folders(host)
     found = chain(
         target_findings(target_facts(host, [path for path, *_ in folders])),
+        _strange_programs(host, revision, outline),
         file_findings(files_of(outline, windows=host.os_family == "windows"), gone_files(host)),
         stale_findings(_age_minutes(folders)),
         _refused_flags(host, outline),
@@ -93,6 +97,14 @@ def _folders(host: Host) -> list[tuple[str, datetime | None, datetime | None]]:
 def _age_minutes(folders: Sequence[tuple[str, datetime | None, datetime | None]]) -> int | None:
     times = [moment for _, *moments in folders for moment in moments if moment is not None]
     return int((timezone.now() - max(times)).total_seconds() // 60) if times else None
+
+
+def _strange_programs(host: Host, revision: Revision, outline: Outline) -> Iterator[CheckFinding]:
+    """V-04: an older text may name programs that the host has no more. Entries by hand have no class."""
+    planned = {str(item["id"]) for item in revision.summary.get("entries", []) if item.get("class")}
+    guard = SpawnGuard.objects.filter(host=host).first() or SpawnGuard()
+    programs = programs_of(convert.core_settings(host))
+    return program_findings(outline, planned, programs, guard.program, windows=host.os_family == "windows")
 
 
 def _refused_flags(host: Host, outline: Outline) -> list[CheckFinding]:

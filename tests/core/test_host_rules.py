@@ -10,6 +10,7 @@ from models_app.core.export.host_rules import (
     file_findings,
     files_of,
     note_findings,
+    program_findings,
     stale_findings,
     target_findings,
     version_findings,
@@ -71,6 +72,67 @@ def test_blanks_in_the_path_of_a_program():
 def test_presets_name_files_too():
     text = "version = 1\n\n[a]\nmodel = /models/a.gguf\nmmproj = /models/mm.gguf\n"
     assert files_of(outline_of("llama-server", text)) == {"/models/a.gguf": "a", "/models/mm.gguf": "a"}
+
+
+PROGRAMS = frozenset({"/opt/llama/llama-server", "/usr/bin/sd-server"})
+GUARD = "/opt/qm/bin/quartermaster-spawn"
+
+
+def started(command: str, *, planned=("a",), programs=PROGRAMS, guard=GUARD, windows=False) -> list[str]:
+    """What V-04 says of one model with this command."""
+    text = f"models:\n  a:\n    cmd: '{command} --port ${{PORT}}'\n"
+    outline = outline_of("llama-swap", text, rules="windows" if windows else "posix")
+    found = list(program_findings(outline, planned, programs, guard, windows=windows))
+    assert all((item.rule, item.severity, item.where) == ("V-04", "block", "models.a") for item in found)
+    return [item.message for item in found]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "/opt/llama/llama-server -m /m/a.gguf",
+        f"{GUARD} --reserve-gb 0.5 -- /opt/llama/llama-server -m /m/a.gguf",
+        "/usr/bin/sd-server serve /m/a.gguf",
+    ],
+)
+def test_a_command_starts_with_a_program_of_the_host(command):
+    assert started(command) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("/old/llama-server -m /m/a.gguf", "/old/llama-server is no program"),
+        ("/opt/llama/llama-server2 -m /m/a.gguf", "llama-server2 is no program"),
+        ("env A=1 /opt/llama/llama-server -m /m/a.gguf", "is no program"),
+        (f"{GUARD} --reserve-gb 0.5 -- /old/llama-server -m /m/a.gguf", "/old/llama-server is no program"),
+        (f"{GUARD} /opt/llama/llama-server -m /m/a.gguf", "is no program"),
+        ("/old/quartermaster-spawn -- /opt/llama/llama-server -m /m/a.gguf", "is not the spawn guard"),
+    ],
+)
+def test_another_program_blocks(command, said):
+    (message,) = started(command)
+    assert said in message
+    assert started(command, planned=()) == [], "what people wrote by hand starts as they say"
+
+
+def test_programs_of_windows_and_those_with_blanks():
+    assert started('"/opt/my llama/llama-server" -m /m/a.gguf', programs={"/opt/my llama/llama-server"}) == []
+    path = "C:\\Llama\\llama-server.exe"
+    assert started("c:/llama/llama-server.exe -m C:/a.gguf", programs={path}, windows=True) == []
+    assert started("c:/llama/llama-server.exe -m C:/a.gguf", programs={path}) != []
+    assert started("/elsewhere/quartermaster-spawn -- /usr/bin/sd-server -m x", guard="") == []
+
+
+def test_models_with_the_same_strange_program_are_one_finding():
+    text = "models:\n" + "".join(f"  m{n}:\n    cmd: /old/llama-server --port ${{PORT}}\n" for n in range(30))
+    (found,) = program_findings(outline_of("llama-swap", text), [f"m{n}" for n in range(30)], PROGRAMS)
+    assert "m0 and 29 more would start with it" in found.message
+
+
+def test_presets_start_with_their_router():
+    outline = outline_of("llama-server", "version = 1\n\n[a]\nmodel = /models/a.gguf\n")
+    assert list(program_findings(outline, ["a"], PROGRAMS)) == []
 
 
 def test_gone_files_block():

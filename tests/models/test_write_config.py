@@ -6,7 +6,8 @@ import pytest
 
 from gpus_app.selectors import ram_limit_gib
 from models_app import convert
-from models_app.models import Revision, Root, Row
+from models_app.models import Revision, RevisionDetails, Root, Row
+from models_app.selectors.host_findings import host_findings
 from models_app.services import start_write
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
@@ -136,3 +137,19 @@ def test_a_target_that_cannot_be_one(target, write, host, folder):
     host.save()
     with pytest.raises(Refused, match="V-12"):
         write()
+
+
+def test_a_program_that_the_host_has_no_more_stops_it(target, write, host):
+    revision = Revision.objects.get()
+    RevisionDetails.objects.all().delete()
+    revision.text = revision.text.replace("llama-server", "/old/llama-server")
+    revision.save()
+    with pytest.raises(Refused, match=r"V-04: /old/llama-server is no program"):
+        write()
+    host.backends.create(slug="old", kind="llama", path="/old/llama-server")
+    assert "V-04" not in [item.rule for item in host_findings(host, revision)]
+
+
+def test_a_text_just_planned_starts_with_programs_of_the_host(scanned, host):
+    found = host_findings(host, Revision.objects.select_related("host").get())
+    assert "V-04" not in [item.rule for item in found]

@@ -130,6 +130,37 @@ def note_findings(text: str) -> Iterator[CheckFinding]:
             yield finding("V-17", NOTE, (), number, body.partition(": ")[2])
 
 
+def program_findings(
+    outline: Outline, planned: Collection[str], programs: Collection[str], guard: str = "", *, windows: bool = False
+) -> Iterator[CheckFinding]:
+    """V-04 for the entries that are `planned`: each starts with one of these programs, perhaps behind the spawn guard.
+
+    `guard` is where the host has it, "" where that is not known. What people wrote by hand starts as they say.
+    """
+    known = {_same_path(path, windows) for path in programs}
+    strange: dict[str, list[str]] = {}
+    for name, model in outline.models.items():
+        if name not in planned or not model.program:
+            continue
+        before = str(model.flags.get(GUARD, ""))
+        if before and guard and not _starts_with(before, {guard}):
+            strange.setdefault(f"{before.partition(' --')[0]} is not the spawn guard of this host", []).append(name)
+        if not _starts_with(_same_path(model.program, windows), known):
+            strange.setdefault(f"{model.program} is no program that this host has for its models", []).append(name)
+    for reason, names in list(strange.items())[:MOST_NAMED]:
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield finding("V-04", BLOCK, ("models", names[0]), 0, f"{reason}; {names[0]}{others} would start with it")
+
+
+def _same_path(path: str, windows: bool) -> str:
+    return path.replace("\\", "/").casefold() if windows else path
+
+
+def _starts_with(words: str, programs: Collection[str]) -> bool:
+    """Whether words joined by blanks begin with one of these paths, which may hold blanks themselves."""
+    return words in programs or any(words.startswith(f"{program} ") for program in programs)
+
+
 def version_findings(before: str, after: str, untouched: Sequence[str]) -> Iterator[CheckFinding]:
     """V-21: models that change although nobody touched them, because the planner is another one."""
     if not untouched or not before or before == after:

@@ -58,6 +58,13 @@ def resolve_executable(settings: Settings, pinned: str, model_class: str, engine
     return Executable(_fallback(settings, model_class, backend_class), engine or usual_kind(model_class))
 
 
+def programs_of(settings: Settings) -> frozenset[str]:
+    """Every program that a model may be started with: the registered ones, and what each class has without them."""
+    classes = {(name, _BACKEND_CLASS.get(name, name)) for name in _OWN_KINDS}
+    fallbacks = {_fallback(settings, name, backend_class) for name, backend_class in classes}
+    return frozenset(path for path in (*fallbacks, *(entry.path for entry in settings.backends)) if path.strip())
+
+
 def readable_kinds(model_class: str, engine: str = "") -> tuple[str, ...]:
     """The kinds of backends that can read a model of a class; `engine` as above. Others are not offered for it."""
     return (TTSCPP,) if engine == TTSCPP else _OWN_KINDS.get(model_class, ())
