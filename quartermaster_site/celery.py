@@ -8,7 +8,7 @@ from typing import Any
 from celery import Celery
 from kombu.entity import Exchange, Queue
 
-from quartermaster_site import broker, env, redis_broker, seals
+from quartermaster_site import broker, env, priority, redis_broker, seals
 from quartermaster_site.jobs.kinds import CONTROL_QUEUE
 
 HOST_MODULES = (
@@ -97,6 +97,7 @@ def configuration() -> dict[str, Any]:
 redis_broker.register()
 broker.register()
 seals.connect()
+priority.connect()
 if env.role() != "host":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "quartermaster_site.settings")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpus_app.core.errors import QuartermasterError
@@ -205,10 +206,7 @@ def database_url() -> str:
 
 def role() -> str:
     """What this process is: `web`, `control`, `host` (no database) or `all`."""
-    value = text("QM_ROLE", "web")
-    if value not in ROLES:
-        raise ConfigurationError(f"QM_ROLE is {value!r}: use one of {', '.join(ROLES)}.")
-    return value
+    return _one_of(ROLES, "QM_ROLE", text("QM_ROLE", "web"))
 
 
 def host_slug() -> str:
@@ -254,9 +252,17 @@ def program_environment() -> dict[str, str]:
 
 
 def log_level() -> str:
-    value = text("QM_LOG_LEVEL", "INFO").upper()
-    if value not in ("DEBUG", "INFO", "WARNING", "ERROR"):
-        raise ConfigurationError(f"QM_LOG_LEVEL is {value!r}: use DEBUG, INFO, WARNING or ERROR.")
+    return _one_of(("DEBUG", "INFO", "WARNING", "ERROR"), "QM_LOG_LEVEL", text("QM_LOG_LEVEL", "INFO").upper())
+
+
+def worker_nice() -> int:
+    """How far workers step back behind pages and running models; 0 is not at all (nice(2))."""
+    return int(_one_of([str(nice) for nice in range(20)], "QM_WORKER_NICE", text("QM_WORKER_NICE", "10")))
+
+
+def _one_of(choices: Sequence[str], name: str, value: str) -> str:
+    if value not in choices:
+        raise ConfigurationError(f"{name} is {value!r}: use one of {', '.join(choices)}.")
     return value
 
 
@@ -280,18 +286,14 @@ READERS = (
     backend_roots,
     target_roots,
     log_level,
+    worker_nice,
 )
 """Every reader, for `doctor`: a value that one of them refuses is named there."""
 
 VARIABLES = frozenset(
-    {
-        *("QM_DATA_DIR", "QM_SECRET_KEY", "QM_DEBUG", "QM_HTTPS", "QM_ALLOWED_HOSTS", "QM_TRUSTED_ORIGINS"),
-        *("QM_REDIS_URL", "QM_DATABASE_URL", "QM_ROLE", "QM_HOST_SLUG", "QM_BROWSE_ROOTS", "QM_LOG_LEVEL"),
-        *("QM_BACKEND_ROOTS", "QM_TARGET_ROOTS", "QM_SEALING_KEY", "QM_TRUSTED_PROXIES"),
-        *("QM_AGENT_REDIS_URL", "QM_AGENT_INSTANCE", "QM_REDIS_CA"),
-        *("QM_OIDC_SERVER", "QM_OIDC_CLIENT_ID", "QM_OIDC_CLIENT_SECRET"),
-        *("QM_OIDC_NAME", "QM_OIDC_GROUPS_CLAIM", "QM_OIDC_ROLES"),
-        *("QM_VENV", "QM_PYTHON"),
-    }
+    """QM_DATA_DIR QM_SECRET_KEY QM_DEBUG QM_HTTPS QM_ALLOWED_HOSTS QM_TRUSTED_ORIGINS QM_REDIS_URL QM_DATABASE_URL
+    QM_ROLE QM_HOST_SLUG QM_BROWSE_ROOTS QM_LOG_LEVEL QM_BACKEND_ROOTS QM_TARGET_ROOTS QM_SEALING_KEY
+    QM_TRUSTED_PROXIES QM_AGENT_REDIS_URL QM_AGENT_INSTANCE QM_REDIS_CA QM_OIDC_SERVER QM_OIDC_CLIENT_ID
+    QM_OIDC_CLIENT_SECRET QM_OIDC_NAME QM_OIDC_GROUPS_CLAIM QM_OIDC_ROLES QM_WORKER_NICE QM_VENV QM_PYTHON""".split()
 )
 """Every variable that is read, the two of the `quartermaster` script included. Each may end in `_FILE` instead."""

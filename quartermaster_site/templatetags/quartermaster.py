@@ -6,12 +6,14 @@ Icons are symbols of one inline sprite (`components/_sprite.html`); a status is 
 from __future__ import annotations
 
 import copy
+import functools
 import json
 from datetime import UTC, datetime
 
 from django import template
 from django.forms import BoundField
 from django.template.context import RequestContext
+from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -53,14 +55,19 @@ def htmx_config() -> SafeString:
 
 
 @register.simple_tag
+@functools.lru_cache(maxsize=256)
 def icon(name: str) -> SafeString:
     """A drawing from the sprite; decorative, so a word must stand beside it."""
     return format_html('<svg class="q-i" aria-hidden="true"><use href="#i-{}"/></svg>', name)
 
 
 @register.simple_tag
+@functools.lru_cache(maxsize=4096, typed=True)
 def status(tone: str, word: str, shape: str = "") -> SafeString:
-    """`tone` is ok, warn, bad, act or empty; `shape` names another icon than the tone's own."""
+    """`tone` is ok, warn, bad, act or empty; `shape` names another icon than the tone's own.
+
+    Made once for each set of words; by type, since a text that is safe already equals one that is not.
+    """
     return format_html(
         '<span class="{}">{}{}</span>',
         f"q-st q-{tone}" if tone else "q-st",
@@ -69,16 +76,21 @@ def status(tone: str, word: str, shape: str = "") -> SafeString:
     )
 
 
-@register.inclusion_tag("components/_memory_bar.html")
-def memory_bar(bar: MemoryBar | None) -> dict[str, object]:
-    """All devices in one drawing; the table beside it carries every figure."""
-    return {"bar": bar}
+@register.simple_tag
+@functools.lru_cache(maxsize=512)
+def memory_bar(bar: MemoryBar | None) -> SafeString:
+    """All devices in one drawing; the table beside it carries every figure.
+
+    A drawing says all that is in it by value, so one that was made already is the same markup.
+    """
+    return render_to_string("components/_memory_bar.html", {"bar": bar})
 
 
-@register.inclusion_tag("components/_mini_bar.html")
-def mini_bar(bar: MiniBar | None) -> dict[str, object]:
+@register.simple_tag
+@functools.lru_cache(maxsize=4096)
+def mini_bar(bar: MiniBar | None) -> SafeString:
     """The small bar of a table row."""
-    return {"bar": bar}
+    return render_to_string("components/_mini_bar.html", {"bar": bar})
 
 
 @register.inclusion_tag("components/_pages.html", takes_context=True)

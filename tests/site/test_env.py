@@ -51,7 +51,7 @@ def test_a_damaged_secret_is_not_replaced_silently(tmp_path):
         ("QM_SECRET_KEY", "short", env.secret_key, "at least 32 characters"),
         ("QM_SECRET_KEY_FILE", "/nowhere/at/all", env.secret_key, "cannot read"),
         ("QM_BROWSE_ROOTS", "models", env.browse_roots, "not an absolute path"),
-        ("QM_LOG_LEVEL", "LOUD", env.log_level, "use DEBUG, INFO"),
+        ("QM_LOG_LEVEL", "LOUD", env.log_level, "use one of DEBUG, INFO"),
     ],
 )
 def test_wrong_values_are_refused_by_name(monkeypatch, name, value, reader, message):

@@ -79,7 +79,12 @@ class Installation:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("QM_", "DJANGO_", "PYTEST"))}
         process = subprocess.Popen(
             [sys.executable, "-c", START, *arguments],
-            env={**clean, "QM_DATA_DIR": str(self.tmp_path / folder), "PYTHONPATH": str(ROOT)},
+            env={
+                **clean,
+                "QM_DATA_DIR": str(self.tmp_path / folder),
+                "PYTHONPATH": str(ROOT),
+                "QM_WORKER_NICE": "0",
+            },
             cwd=self.tmp_path,
             stderr=log,
         )

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def environment(data_dir: Path) -> dict[str, str]:
     """An environment with nothing of ours but the data folder."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("QM_", "DJANGO_", "PYTEST"))}
-    return {**clean, "QM_DATA_DIR": str(data_dir), "PYTHONPATH": str(ROOT)}
+    return {**clean, "QM_DATA_DIR": str(data_dir), "PYTHONPATH": str(ROOT), "QM_WORKER_NICE": "0"}
 
 
 @contextmanager
