@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from gpus_app.core.gpu_set import DevicePolicy
+from gpus_app.core.gpu_set import FIRST, LAST, NEVER, DevicePolicy
 from quartermaster_site.errors import Refused
 
 SECTION = "gpu"
 RESERVE = "deviceReserveGB"
 """Index of a device -> GiB that plans leave to others."""
+PREFERENCE = "devicePreference"
+"""Index of a device -> when plans use it, where that is not the usual."""
+PREFERENCES = (FIRST, LAST, NEVER)
 DEFAULTS: Mapping[str, Any] = {
     "multiGpu": True,
     "minGpuVramGB": 3.0,
@@ -46,6 +49,7 @@ def policy_of(values: Mapping[str, Any]) -> DevicePolicy:
         pool_integrated=own["poolIntegratedGpu"],
         multi_gpu=own["multiGpu"],
         reserve_gib={int(index): size for index, size in own.get(RESERVE, {}).items()},
+        preference={int(index): word for index, word in own.get(PREFERENCE, {}).items()},
     )
 
 
@@ -77,6 +81,11 @@ def _checked(key: str, value: Any) -> Any:
     if key == RESERVE and isinstance(value, Mapping) and len(value) <= MOST_DEVICES:
         sizes = {str(int(index)): _size(size) for index, size in value.items()}
         return {index: size for index, size in sorted(sizes.items()) if size}
+    if key == PREFERENCE and isinstance(value, Mapping) and len(value) <= MOST_DEVICES:
+        words = {str(int(index)): word for index, word in value.items() if word}
+        if any(word not in PREFERENCES for word in words.values()):
+            raise ValueError(f"One of {', '.join(PREFERENCES)}.")
+        return dict(sorted(words.items()))
     raise ValueError("There is no such setting.")
 
 

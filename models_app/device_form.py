@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from django import forms
 
-from gpus_app.device_settings import RESERVE, DeviceSettings
+from gpus_app.core.gpu_set import FIRST, LAST, NEVER
+from gpus_app.device_settings import PREFERENCE, RESERVE, DeviceSettings
 from gpus_app.models import Device
 from models_app.core.fields import PATCH_FIELDS
 from models_app.core.fields.field import CHOICE, SWITCH, Field
@@ -29,6 +31,14 @@ def reserve_key(index: int) -> str:
     return f"reserve-{index}"
 
 
+def preference_key(index: int) -> str:
+    """The name of the form field that says when a device is used."""
+    return f"use-{index}"
+
+
+PREFERENCE_WORDS = {"": "as usual", FIRST: "first", LAST: "last", NEVER: "never"}
+
+
 class DeviceForm(forms.Form):
     """Every value may be left empty, which means the default."""
 
@@ -40,22 +50,25 @@ class DeviceForm(forms.Form):
         self.stored, self.devices = stored, devices
         super().__init__(data, auto_id="f-%s", initial={**initial_of(stored.values), "version": stored.version})
         self.fields.update({key: _control(field) for key, field in CATALOGUE.items()})
-        self.fields.update({reserve_key(device.index): _reserve(device) for device in devices})
+        for device in devices:
+            self.fields[reserve_key(device.index)] = _reserve(device)
+            self.fields[preference_key(device.index)] = _preference(device)
 
     @property
     def keys(self) -> list[str]:
-        return [*CATALOGUE, *(reserve_key(device.index) for device in self.devices)]
+        own = ((reserve_key(device.index), preference_key(device.index)) for device in self.devices)
+        return [*CATALOGUE, *chain.from_iterable(own)]
 
     def values(self) -> dict[str, Any]:
-        """What `save_device_settings` takes. Reserves of devices that are not there now are kept."""
+        """What `save_device_settings` takes. What is set for devices that are not there now is kept."""
         values = {key: self.cleaned_data[key] for key in CATALOGUE if self.cleaned_data.get(key) not in (None, "")}
-        here = {str(device.index) for device in self.devices}
-        reserves = {index: size for index, size in self.stored.values.get(RESERVE, {}).items() if index not in here}
-        for device in self.devices:
-            size = self.cleaned_data.get(reserve_key(device.index))
-            if size:
-                reserves[str(device.index)] = size
-        return {**values, RESERVE: reserves}
+        own = {RESERVE: self._by_device(RESERVE, reserve_key), PREFERENCE: self._by_device(PREFERENCE, preference_key)}
+        return {**values, **own}
+
+    def _by_device(self, setting: str, key_of: Callable[[int], str]) -> dict[str, Any]:
+        here = {str(device.index): self.cleaned_data.get(key_of(device.index)) for device in self.devices}
+        away = {index: value for index, value in self.stored.values.get(setting, {}).items() if index not in here}
+        return away | {index: value for index, value in here.items() if value}
 
     def with_version(self, version: int) -> None:
         """Have the form carry another version: the one that was saved meanwhile."""
@@ -79,7 +92,8 @@ def initial_of(values: Mapping[str, Any]) -> dict[str, Any]:
     typed = {key: values[key] for key in ("minGpuVramGB", "sharedMemory") if key in values}
     numbers = {key: f"{value:g}" if isinstance(value, float) else value for key, value in typed.items()}
     reserves = {reserve_key(int(index)): f"{size:g}" for index, size in values.get(RESERVE, {}).items()}
-    return {**switches, **numbers, **reserves}
+    preferences = {preference_key(int(index)): word for index, word in values.get(PREFERENCE, {}).items()}
+    return {**switches, **numbers, **reserves, **preferences}
 
 
 def _control(field: Field) -> forms.Field:
@@ -118,6 +132,16 @@ def _reserve(device: Device) -> NumberField:
         required=False,
         empty_means="nothing",
         widget=_text("0"),
+    )
+
+
+def _preference(device: Device) -> forms.ChoiceField:
+    return forms.ChoiceField(
+        label=f"Use GPU {device.index}",
+        help_text="First: a model that fits there stays there, and programs that use one device run there.",
+        choices=list(PREFERENCE_WORDS.items()),
+        required=False,
+        widget=forms.Select(attrs={"class": "form-select"}),
     )
 
 

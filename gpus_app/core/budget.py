@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gpus_app.core.gpu_set import GpuSet
+from gpus_app.core.gpu_set import GpuDevice, GpuSet
 from gpus_app.core.readings import DeviceReading, MemoryReading
 from gpus_app.core.runtimes import CUDA, runtime_bytes, runtime_of
 from gpus_app.core.units import GIB, floor_gib, from_gib
@@ -17,6 +17,8 @@ PLACEHOLDER_VRAM_GIB = 7.0
 PLACEHOLDER_RAM_GIB = 24.0
 _LEAST_VRAM_GIB = 1.0
 _LEAST_RAM_GIB = 2.0
+_LEAST_SHARE_BYTES = 2 * GIB
+"""Of a target below what the devices have, each keeps as much as a process needs on every device that it sees."""
 _MOST_BYTES = 1 << 60
 """No machine has an exbibyte; a larger figure is a slip and is cut to this."""
 
@@ -46,6 +48,16 @@ class Budget:
     share the layers among all that it sees. Empty where there are no others, where `backend_ids` name the devices, or
     where another runtime numbers them.
     """
+    ranks: tuple[int, ...] = ()
+    """The order in which the devices are filled, equal ones together; empty where it is the same for all."""
+
+    @property
+    def by_preference(self) -> tuple[int, ...]:
+        """Positions of the devices in the order in which a launch that needs only some of them takes them: the
+        preferred, of these the largest.
+        """
+        sizes, ranks = self.device_bytes, self.ranks or (0,) * len(self.device_bytes)
+        return tuple(sorted(range(len(sizes)), key=lambda place: (ranks[place], -sizes[place], place)))
 
     @property
     def launch_main(self) -> int:
@@ -64,14 +76,19 @@ class Budget:
         return runtime_bytes(self.runtime)
 
     def with_target(self, target_bytes: int) -> Budget:
-        """The same devices under another sum, in the same proportion. None is asked for more than it has: what one
-        cannot take goes to the others.
+        """The same devices under another sum, in the same proportion; of less, those that are filled first get more,
+        where the last one, with the fixed buffers, is one of them. None is asked for more than it has: what one cannot
+        take goes to the others.
         """
         if target_bytes == self.target_bytes or not self.device_bytes:
             return self
         weights = self.device_bytes if self.target_bytes > 0 else (1,) * len(self.device_bytes)
         limits = self.capacity_bytes or (_MOST_BYTES,) * len(weights)
-        return replace(self, device_bytes=_shared(min(max(0, target_bytes), _MOST_BYTES), weights, limits))
+        target = min(max(0, target_bytes), _MOST_BYTES)
+        least = [min(weight, _LEAST_SHARE_BYTES) for weight in weights]
+        if self.ranks and self.ranks[-1] == min(self.ranks) and sum(least) <= target < self.target_bytes:
+            return replace(self, device_bytes=_in_order(target, weights, least, self.ranks))
+        return replace(self, device_bytes=_shared(target, weights, limits))
 
     def with_ram(self, ram_gib: float) -> Budget:
         return replace(self, ram_bytes=_bytes_of(ram_gib))
@@ -128,8 +145,14 @@ def budget_for_set(
         capacity_bytes=tuple(device.total_bytes for device in chosen),
         reserved_bytes=tuple(device.reserve_bytes for device in chosen),
         visible_ids=tuple(device.index for device in chosen) if others and runtime == CUDA and not ids else (),
+        ranks=_ranks(chosen),
     )
     return whole.with_target(_bytes_of(target_gib))
+
+
+def _ranks(devices: Sequence[GpuDevice]) -> tuple[int, ...]:
+    ranks = tuple(device.rank for device in devices)
+    return ranks if len(set(ranks)) > 1 else ()
 
 
 def machine_budget(
@@ -217,6 +240,18 @@ def _shared(target_bytes: int, weights: Sequence[int], limits: Sequence[int]) ->
             shares[position] = min(wanted[position], limits[position])
         left -= sum(shares[position] for position in full)
         open_ends = [position for position in open_ends if full and position not in full]
+    return tuple(shares)
+
+
+def _in_order(target_bytes: int, weights: Sequence[int], least: Sequence[int], ranks: Sequence[int]) -> tuple[int, ...]:
+    """The least for each, and the rest up to their weights, those of a lower rank first."""
+    shares = list(least)
+    left = target_bytes - sum(least)
+    for rank in sorted(set(ranks)):
+        more = [weight - held if own == rank else 0 for weight, held, own in zip(weights, least, ranks, strict=True)]
+        given = _shared(min(left, sum(more)), more, more)
+        shares = [held + size for held, size in zip(shares, given, strict=True)]
+        left -= sum(given)
     return tuple(shares)
 
 

@@ -16,6 +16,10 @@ _INTEGRATED_NAMES = ("ryzen", "athlon", "radeon graphics")
 _CARVE_OUT_BYTES = 8 * GIB
 """No card this small has a shared pool three times its own memory."""
 _SHARED_RATIO = 3
+FIRST, NORMAL, LAST, NEVER = "first", "", "last", "never"
+RANKS: Mapping[str, int] = {FIRST: 0, NORMAL: 1, LAST: 2, NEVER: 3}
+"""What a person prefers of a device -> its place in the order in which devices are filled."""
+PREFERENCE_OF_RANK: Mapping[int, str] = {rank: word for word, rank in RANKS.items()}
 _CAPACITY_SHARE = 0.85
 """A busy card still counts with this share of its memory when a plan is made for later."""
 
@@ -30,6 +34,8 @@ class DevicePolicy:
     multi_gpu: bool = True
     reserve_gib: Mapping[int, float] = field(default_factory=dict)
     """Index of a device -> what of it plans leave to others, such as a desktop."""
+    preference: Mapping[int, str] = field(default_factory=dict)
+    """Index of a device -> `first`, `last` or `never`; all others are filled in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,8 @@ class GpuDevice:
     reserve_bytes: int = 0
     partition: bool = False
     """A MIG instance."""
+    rank: int = RANKS[NORMAL]
+    """Of the order in which devices are filled; the lower the sooner."""
 
     @property
     def capacity_bytes(self) -> int:
@@ -75,13 +83,13 @@ class GpuSet:
 
     @property
     def live_main(self) -> int | None:
-        """Position of the device with most free memory, the first on ties."""
-        return _first_largest(self.devices, lambda device: device.free_bytes)
+        """Position of the device with most free memory of those that are filled first, the first on ties."""
+        return _first_largest(self.devices, lambda device: (-device.rank, device.free_bytes))
 
     @property
     def plan_main(self) -> int | None:
-        """Position of the device with the largest capacity, the first on ties."""
-        return _first_largest(self.devices, lambda device: device.capacity_bytes)
+        """Position of the device with the largest capacity of those that are filled first, the first on ties."""
+        return _first_largest(self.devices, lambda device: (-device.rank, device.capacity_bytes))
 
 
 def is_integrated(reading: DeviceReading) -> bool:
@@ -124,6 +132,7 @@ def fold(reading: DeviceReading, policy: DevicePolicy) -> GpuDevice:
         shared_free_bytes=shared_free,
         reserve_bytes=reserve,
         partition=reading.partition,
+        rank=RANKS[policy.preference.get(reading.index, NORMAL)],
     )
 
 
@@ -141,10 +150,10 @@ def gpu_set(readings: Iterable[DeviceReading], policy: DevicePolicy | None = Non
     """The eligible devices, by index; integrated ones only where nothing else is left or the policy pools them."""
     policy = policy or DevicePolicy()
     folded = [fold(reading, policy) for reading in newest(readings)]
-    devices = [device for device in folded if _above_floor(device, policy)]
+    devices = [device for device in folded if _above_floor(device, policy) and (device.partition or _is_wanted(device))]
     if any(not device.integrated for device in devices) and not policy.pool_integrated:
         devices = [device for device in devices if not device.integrated]
-    found = GpuSet(tuple(_usable_together(devices)))
+    found = GpuSet(tuple(filter(_is_wanted, _usable_together(devices))))
     main = found.plan_main
     if not policy.multi_gpu and main is not None:
         return GpuSet((found.devices[main],))
@@ -159,6 +168,8 @@ def _usable_together(devices: list[GpuDevice]) -> list[GpuDevice]:
 
 def exclusion(device: GpuDevice, policy: DevicePolicy) -> str:
     """Why a device that is not in the set was left out, in words for a page."""
+    if not _is_wanted(device):
+        return "set to be never used"
     if not _above_floor(device, policy):
         kept = f", {device.reserve_bytes / GIB:g} GiB of it reserved" if device.reserve_bytes else ""
         return f"has less than {policy.min_vram_gib:g} GiB to use{kept}"
@@ -196,6 +207,8 @@ def _describe_device(device: GpuDevice, policy: DevicePolicy, members: set[int])
         text += f", {device.reserve_bytes / GIB:.1f} GB reserved"
     if not _above_floor(device, policy):
         return f"{text}, DROPPED (under the {policy.min_vram_gib:.1f} GB floor)"
+    if not _is_wanted(device):
+        return f"{text}, EXCLUDED (set to be never used)"
     if device.index in members:
         return text
     reason = "integrated GPU beside a dedicated one" if device.integrated else "multi-GPU is off"
@@ -207,7 +220,11 @@ def _above_floor(device: GpuDevice, policy: DevicePolicy) -> bool:
     return device.total_bytes > 0 and device.total_bytes >= from_gib(policy.min_vram_gib)
 
 
-def _first_largest(devices: Sequence[GpuDevice], key: Callable[[GpuDevice], int]) -> int | None:
+def _is_wanted(device: GpuDevice) -> bool:
+    return device.rank < RANKS[NEVER]
+
+
+def _first_largest(devices: Sequence[GpuDevice], key: Callable[[GpuDevice], tuple[int, int]]) -> int | None:
     if not devices:
         return None
     sizes = [key(device) for device in devices]

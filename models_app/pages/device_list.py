@@ -21,6 +21,8 @@ class MachineDevice:
     """What `--device` calls it; blank where the backend was not asked, or the launch has no such list."""
     reserved_bytes: int = 0
     """Left to others, and no part of its capacity."""
+    preference: str = ""
+    """Of the host's settings: `first` or `last`, "" for the usual."""
 
 
 def device_lines(devices: Sequence[MachineDevice], placement: Placement, block_count: int) -> tuple[str, ...]:
@@ -32,7 +34,7 @@ def device_lines(devices: Sequence[MachineDevice], placement: Placement, block_c
     total = sum(shares)
     return tuple(
         f"{_name(device)}: {_layers(start, end, block_count)}, {100 * share / total:.0f} % of the split; "
-        f"{gib(device.budget_bytes)} GiB may be used{_reserve(device)}."
+        f"{gib(device.budget_bytes)} GiB may be used{_reserve(device)}{_preference(device)}."
         for device, share, (start, end) in zip(devices, shares, split.ranges, strict=True)
     )
 
@@ -52,3 +54,7 @@ def _layers(start: int, end: int, block_count: int) -> str:
 
 def _reserve(device: MachineDevice) -> str:
     return f", {gib(device.reserved_bytes)} GiB are left to others" if device.reserved_bytes else ""
+
+
+def _preference(device: MachineDevice) -> str:
+    return f"; it is set to be used {device.preference}" if device.preference else ""

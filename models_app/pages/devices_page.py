@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpus_app.device_settings import RESERVE, DeviceSettings
+from gpus_app.device_settings import PREFERENCE, RESERVE, DeviceSettings
 from models_app.core.fields.field import SWITCH
-from models_app.device_form import CATALOGUE, DeviceForm, initial_of, reserve_key
+from models_app.device_form import CATALOGUE, PREFERENCE_WORDS, DeviceForm, initial_of, preference_key, reserve_key
 from models_app.pages.memory_page import Conflict, SettingRow, conflict_of
 from quartermaster_site.errors import EditConflict
 
 
 def device_setting_rows(form: DeviceForm, stored: DeviceSettings) -> list[SettingRow]:
-    reserved = {reserve_key(int(index)) for index in stored.values.get(RESERVE, {})}
-    return [_row(form, key, stored, is_set=key in stored.values or key in reserved) for key in form.keys]
+    own = {reserve_key(int(index)) for index in stored.values.get(RESERVE, {})}
+    own |= {preference_key(int(index)) for index in stored.values.get(PREFERENCE, {})}
+    return [_row(form, key, stored, is_set=key in stored.values or key in own) for key in form.keys]
 
 
 def _row(form: DeviceForm, key: str, stored: DeviceSettings, *, is_set: bool) -> SettingRow:
@@ -25,7 +26,7 @@ def _row(form: DeviceForm, key: str, stored: DeviceSettings, *, is_set: bool) ->
 def _default(key: str) -> str:
     field = CATALOGUE.get(key)
     if field is None:
-        return "nothing"
+        return PREFERENCE_WORDS[""] if key.startswith(preference_key(0)[:-1]) else "nothing"
     if field.kind == SWITCH:
         return "on" if field.default else "off"
     return f"{field.default:g}" if isinstance(field.default, float) else str(field.default)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from gpus_app.core.budget import Budget
+from gpus_app.core.gpu_set import NORMAL, PREFERENCE_OF_RANK, GpuSet
 from gpus_app.core.units import GIB
 from gpus_app.models import Device, Host
 from gpus_app.selectors import host_budget, idle_devices, ram_limit_gib, target_vram_gib
@@ -42,6 +43,8 @@ class DeviceRow:
     budget: str
     eligible: bool
     reason: str
+    use: str
+    """What planning does with one that counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +74,13 @@ def machine_of(budget: Budget, ram_total_bytes: int) -> Machine:
         capacity = budget.capacity_bytes[index] if index < len(budget.capacity_bytes) else share
         own_id = budget.backend_ids[index] if index < len(budget.backend_ids) else ""
         reserved = budget.reserved_bytes[index] if index < len(budget.reserved_bytes) else 0
-        devices.append(MachineDevice(f"GPU {index} · {name}", capacity, share, own_id, reserved))
+        preference = PREFERENCE_OF_RANK[budget.ranks[index]] if budget.ranks else NORMAL
+        devices.append(MachineDevice(f"GPU {index} · {name}", capacity, share, own_id, reserved, preference))
     return Machine(tuple(devices), ram_total_bytes or budget.ram_bytes, budget.ram_bytes)
 
 
 def device_rows(host: Host) -> list[DeviceRow]:
-    shares = _budget_by_index(host)
+    shares, uses = _budget_by_index(host), _uses(idle_devices(host))
     return [
         DeviceRow(
             name=_device_name(device),
@@ -87,9 +91,23 @@ def device_rows(host: Host) -> list[DeviceRow]:
             budget=gib(shares[device.index]) if device.index in shares else UNKNOWN,
             eligible=device.eligible,
             reason=f"not used: {device.eligible_reason or 'not eligible'}",
+            use=uses.get(device.index, ""),
         )
         for device in host.devices.all()
     ]
+
+
+def _uses(devices: GpuSet) -> dict[int, str]:
+    """Index of a device that counts -> what planning does with it, and why it is the main one."""
+    words = {}
+    mixed = len({device.rank for device in devices.devices}) > 1
+    for position, device in enumerate(devices.devices):
+        preference = PREFERENCE_OF_RANK[device.rank]
+        text = f"used {preference}, as set" if preference else "used for planning"
+        if len(devices) > 1 and position == devices.plan_main:
+            text += "; the main device, by the order that is set" if mixed else "; the main device, with most memory"
+        words[device.index] = text
+    return words
 
 
 def device_bar(host: Host) -> MemoryBar | None:

@@ -50,6 +50,7 @@ FIELD_NAMES = {rule.key: rule.label for rule in NUMBERS} | {
     "sharedMemory": "Shared memory",
     "poolIntegratedGpu": "Pool integrated GPUs",
     "deviceReserveGB": "Left to others",
+    "devicePreference": "Order of devices",
     "path": "Path",
     "models": "Models",
     "publish_path": "Path",

@@ -117,11 +117,13 @@ def _folders(roots: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _own(host: Host, roots: list[tuple[str, str]]) -> OwnSettings:
-    reserve = section(host, device_settings.SECTION).values.get(device_settings.RESERVE, {})
+    stored = section(host, device_settings.SECTION).values
+    reserve, preference = (stored.get(key, {}) for key in (device_settings.RESERVE, device_settings.PREFERENCE))
     several = len({category for _, category in roots}) < len(roots)
     return OwnSettings(
         folders=tuple(FolderSpec(path, category) for path, category in roots) if several else (),
         device_reserve_gb={str(index): float(size) for index, size in sorted(reserve.items())},
+        device_preference={str(index): str(word) for index, word in sorted(preference.items())},
         fragments=_fragments(host, Fragment.Form.YAML),
         preset_fragments=_fragments(host, Fragment.Form.PRESETS),
     )

@@ -6,11 +6,10 @@ Only the rows of the page that is shown are loaded whole (listing.py).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from django.db.models import OuterRef, QuerySet, Subquery
-from django.db.models.functions import JSONObject
+from django.db.models import QuerySet
 
 from models_app.core.fields.choices import CATEGORIES
 from models_app.models import Row, StoredPlan
@@ -54,14 +53,12 @@ class Line(NamedTuple):
 
 _GONE = frozenset({Row.State.MISSING, Row.State.OFFLINE})
 Quant = TypeVar("Quant", Line, Row)
-_FEW = ("pk", "host_id", "model_key", "path", "size_bytes")
-_MORE = ("served_id", "host__slug", "category", "quant", "state", "family_key")
-_BASE_PLAN = Subquery(
-    StoredPlan.objects.filter(row=OuterRef("pk"))
-    .order_by("id")
-    .values(line=JSONObject(**{name: name for name in PlanLine._fields}))[:1]
+_ORDER = ("host__slug", "served_id", "path")
+"""Columns of the natural order; a distinct selection has to hold what it is sorted by."""
+_COLUMNS = (
+    *("pk", "host_id", "model_key", "path", "size_bytes"),
+    *("served_id", "host__slug", "category", "quant", "state", "family_key"),
 )
-"""The first plan of a row is that of its base profile."""
 
 
 def _number(name: str) -> Callable[[Line], Any]:
@@ -84,29 +81,32 @@ SORTS: Mapping[str, Callable[[Line], Any]] = {
 
 def ordered_groups(rows: QuerySet[Row], *, sort: str, families: bool, picks: frozenset[int]) -> list[list[int]]:
     """The numbers of the rows of each model, in the order of the list."""
-    by_choice = bool(sort) or families
-    groups = list(_grouped(_lines(rows, whole=by_choice)))
-    if by_choice:
-        shown = [(choose(group, picks, lambda line: line.plan), group) for group in groups]
-        shown = _by_family(shown) if families else _sorted(shown, sort)
-        groups = [group for _, group in shown]
-    return [[line.pk for line in group] for group in groups]
+    rows = rows.order_by(*_ORDER)
+    if not sort and not families:
+        return _grouped(rows.values_list("host_id", "model_key", "path", "pk", *_ORDER[:2]))
+    lines = {line.pk: line for line in _lines(rows)}
+    groups = [
+        [lines[pk] for pk in group]
+        for group in _grouped((line.host_id, line.model_key, line.path, line.pk) for line in lines.values())
+    ]
+    shown = [(choose(group, picks, lambda line: line.plan), group) for group in groups]
+    shown = _by_family(shown) if families else _sorted(shown, sort)
+    return [[line.pk for line in group] for _, group in shown]
 
 
-def _lines(rows: QuerySet[Row], *, whole: bool) -> list[Line]:
-    rows = rows.order_by("host__slug", "served_id", "path")
-    # A distinct selection has to hold what it is sorted by.
-    if not whole:
-        return [Line(*columns[:5]) for columns in rows.values_list(*_FEW, "host__slug", "served_id")]
-    found = rows.annotate(base=_BASE_PLAN).values_list(*_FEW, *_MORE, "base")
-    return [Line._make((*columns, PlanLine(**base) if base else None)) for *columns, base in found]
+def _lines(rows: QuerySet[Row]) -> list[Line]:
+    """These rows with their plans, in two queries: a subquery for each of ten thousand rows would take its time."""
+    found = StoredPlan.objects.filter(row__in=rows.order_by().values("pk")).order_by("-pk")
+    # The first plan of a row is that of its base profile: it comes last here, and stays.
+    plans = {pk: PlanLine._make(columns) for pk, *columns in found.values_list("row_id", *PlanLine._fields)}
+    return [Line(*columns, plan=plans.get(columns[0])) for columns in rows.values_list(*_COLUMNS)]
 
 
-def _grouped(lines: Sequence[Line]) -> Sequence[list[Line]]:
-    """Rows of one host and model key together, in the order of their first row."""
-    found: dict[tuple[int, str], list[Line]] = {}
-    for line in lines:
-        found.setdefault((line.host_id, line.model_key or line.path), []).append(line)
+def _grouped(lines: Iterable[tuple[Any, ...]]) -> list[list[int]]:
+    """Of (host, model key, path, number, …): the rows of one host and key together, in the order of their first."""
+    found: dict[tuple[int, str], list[int]] = {}
+    for host_id, model_key, path, pk, *_ in lines:
+        found.setdefault((host_id, model_key or path), []).append(pk)
     return list(found.values())
 
 

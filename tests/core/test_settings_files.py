@@ -43,6 +43,7 @@ settings:
     enable: yes
   encoders: {fluxVae: 12:30}
   deviceReserveGB: {0: 1.5}
+  devicePreference: {1: last}
 overrides:
   - match: "*qwen*"
     quant: 007
@@ -69,7 +70,7 @@ def test_words_have_the_type_of_their_field():
     assert (values["threads"], values["multiGpu"], values["sharedMemory"]) == (16, False, "off")
     assert values["slotCache"] == {"enable": True}
     assert values["encoders"] == {"fluxVae": "12:30"}
-    assert read.content.own == OwnSettings(device_reserve_gb={"0": 1.5})
+    assert read.content.own == OwnSettings(device_reserve_gb={"0": 1.5}, device_preference={"1": "last"})
     row, other = read.content.overrides
     assert (row.quant, row.flash_attn, row.mmap, row.context_shift, row.mlock) == ("007", "on", "off", "off", True)
     assert (row.temp, row.ctx_variants, row.loras[0].scale) == (0.0, (8192, 16384), 0.0)

@@ -131,6 +131,17 @@ class TestPolicy:
         assert [device.eligible for device in fresh().devices.all()] == [False, True]
         assert fresh().devices.first().eligible_reason == "has less than 3 GiB to use, 12 GiB of it reserved"
 
+    def test_the_order_of_cards(self, host, fresh, save):
+        probe(host, "two")
+        save(devicePreference={"0": "first"})
+        budget = selectors.host_budget(fresh())
+        assert (budget.main_gpu, budget.ranks) == (0, (0, 1))
+        save(version=1, devicePreference={"0": "never"})
+        assert [device.eligible for device in fresh().devices.all()] == [False, True]
+        assert fresh().devices.first().eligible_reason == "set to be never used"
+        save(version=2, devicePreference={"0": "first"}, multiGpu=False)
+        assert [device.eligible for device in fresh().devices.all()] == [True, False]
+
 
 class TestIdleMark:
     def test_a_probe_while_models_are_loaded_does_not_shrink_the_budget(self, host, fresh):
@@ -183,6 +194,8 @@ class TestSaving:
             ("deviceReserveGB", {"0": float("inf")}),
             ("deviceReserveGB", {"x": 1}),
             ("deviceReserveGB", [1]),
+            ("devicePreference", {"0": "best"}),
+            ("devicePreference", {"x": "first"}),
             ("nonsense", 1),
         ],
     )
@@ -242,3 +255,5 @@ class TestOthers:
         assert env == ["CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=1,3"]
         assert entry_env("llm", device_count=1, visible_ids=(2,))[-1] == "CUDA_VISIBLE_DEVICES=2"
         assert entry_env("llm", device_count=1) == []
+        assert entry_env("image", device_count=1, visible_ids=(2,))[-1] == "CUDA_VISIBLE_DEVICES=2"
+        assert entry_env("image", device_count=1) == []

@@ -54,7 +54,8 @@ def settled(scanned, host, do, actor):
     host = get_host(host.slug)
     memory = {"targetVramGB": 1.5, "maxRamGB": 12.0, "vramOverheadGB": 0.25, "ttlSec": 0}
     do(save_memory_settings, host=host, values=memory, version=0, actor=actor)
-    do(save_device_settings, host=host, values={"deviceReserveGB": {"0": 2.0}}, version=0, actor=actor)
+    devices = {"deviceReserveGB": {"0": 2.0}, "devicePreference": {"0": "last"}}
+    do(save_device_settings, host=host, values=devices, version=0, actor=actor)
     save_watch_settings(host=host, seconds=0, version=0, actor=actor)
     sections = {
         "guards": {"oomGuardGraceSec": 60},

@@ -88,6 +88,22 @@ def test_a_reserve_of_a_card_that_is_away_stays(admin, cards):
     assert HostSetting.objects.get(section="gpu").values["deviceReserveGB"] == {"1": 3.0}
 
 
+def test_when_a_card_is_used(admin, cards):
+    admin.post(PATH, sent(**{"use-0": "", "use-1": "first"}))
+    assert HostSetting.objects.get(section="gpu").values == {"devicePreference": {"1": "first"}}
+    content = admin.get(PATH).content.decode()
+    assert "used first, as set; the main device, by the order that is set" in content
+    assert '<option value="first" selected>' in content
+    Device.objects.filter(index=1).delete()
+    admin.post(PATH, sent(version="1", minGpuVramGB="1", **{"reserve-1": None}))
+    assert HostSetting.objects.get(section="gpu").values["devicePreference"] == {"1": "first"}
+    assert admin.post(PATH, sent(version="2", **{"use-0": "best"})).status_code == 422
+
+
+def test_the_main_card_says_why(admin, cards):
+    assert "used for planning; the main device, with most memory" in admin.get(PATH).content.decode()
+
+
 def test_without_a_gpu_the_form_is_there(viewer, host):
     content = viewer.get(PATH).content.decode()
     assert "No GPU seen" in content

@@ -140,6 +140,7 @@ def _device_env(model_class: str, budget: Budget) -> list[str]:
         backend_device=ids[main] if ids and main is not None else "",
         runtime=budget.runtime,
         telemetry_index=main or 0,
+        visible_ids=budget.visible_ids,
     )
 
 

@@ -35,10 +35,12 @@ def entry_env(
 
     `backend_device` is the main device as the backend numbers it ("" when the probe failed), `runtime` the compute
     runtime of the machine, `telemetry_index` the driver's own number of the main device. `visible_ids` are the numbers
-    of the devices that a chat model is planned for, where the machine has others too.
+    of the devices that plans use, where the machine has others too.
     """
     if model_class == "llm" and visible_ids:
         return _pin("cuda", ",".join(map(str, visible_ids)))
+    if model_class in SINGLE_DEVICE and device_count == 1 and visible_ids:
+        return _pin("cuda", str(visible_ids[0]))
     if device_count < 2:
         return []
     if model_class == "llm":

@@ -126,10 +126,13 @@ def _names(files: Files) -> Iterator[Item]:
 
 def _own_settings(files: Files) -> Iterator[Item]:
     """What only this program writes into such a file."""
-    if files.file is not None and files.file.content.own.device_reserve_gb:
-        line = files.file.line_of(("settings", "deviceReserveGB"))
-        value = dict(files.file.content.own.device_reserve_gb)
-        yield _setting("deviceReserveGB", Said("settings.deviceReserveGB", line, value), "gpu")
+    if files.file is None:
+        return
+    own = files.file.content.own
+    for key, value in (("deviceReserveGB", own.device_reserve_gb), ("devicePreference", own.device_preference)):
+        if value:
+            line = files.file.line_of(("settings", key))
+            yield _setting(key, Said(f"settings.{key}", line, dict(value)), "gpu")
 
 
 def _remarks(files: Files) -> Iterator[Item]:

@@ -78,6 +78,8 @@ class Fitter:
     room: Room
     _last_counts: tuple[int, ...] = ()
     _trials: dict[tuple[int, KvPair, Step], Trial] = field(default_factory=dict)
+    _filled: dict[tuple[int, KvPair, Step], tuple[int, ...]] = field(default_factory=dict)
+    """The rooms that a trial filled: of some devices, where these are preferred and hold it."""
 
     @property
     def all_layers(self) -> int:
@@ -145,12 +147,13 @@ class Fitter:
         """The same launch, with the layers shared so that the fullest device is as empty as it can be."""
         found = self.trial(ctx_tokens, pair, step)
         shared = len(self.room.device_bytes) > 1 and not self.question.tensor_split
-        if not shared or not found.fits_devices or found.launch.tensor_split == self._even(step):
+        rooms = self._filled.get((ctx_tokens, pair, step), self.room.device_bytes)
+        if not shared or not found.fits_devices or found.launch.tensor_split == self._even(step, rooms):
             return found
         low, high = 0.0, 1.0
         for _ in range(_BALANCE_ROUNDS):
             middle = (low + high) / 2
-            counts = self._counts(ctx_tokens, pair, step, middle)
+            counts = self._counts(ctx_tokens, pair, step, middle, rooms)
             if counts is None:
                 low = middle
             else:
@@ -163,21 +166,33 @@ class Fitter:
             # A plan that fell back to the CPU has no devices left to share between.
             split = self.question.tensor_split if devices > 1 else ()
             return self._judge(self.launch(ctx_tokens, pair, step, split), pair)
-        first = self._judge(self.launch(ctx_tokens, pair, step, self._even(step)), pair)
-        if first.fits_devices or self._hopeless(first):
+        for rooms in self.room.in_turn:
+            found = self._shared(ctx_tokens, pair, step, rooms)
+            self._filled[ctx_tokens, pair, step] = rooms
+            if found.fits_devices:
+                break
+        return found
+
+    def _shared(self, ctx_tokens: int, pair: KvPair, step: Step, rooms: tuple[int, ...]) -> Trial:
+        """Layers shared among the devices that have a room here, so that each holds its part if that can be."""
+        first = self._judge(self.launch(ctx_tokens, pair, step, self._even(step, rooms)), pair)
+        if first.fits_devices or self._hopeless(first, rooms):
             return first
-        counts = self._counts(ctx_tokens, pair, step, 1.0)
+        counts = self._counts(ctx_tokens, pair, step, 1.0, rooms)
         if counts is None:
             return first
         return self._judge(self.launch(ctx_tokens, pair, step, shares_of(counts)), pair)
 
-    def _even(self, step: Step) -> tuple[float, ...]:
+    def _even(self, step: Step, rooms: tuple[int, ...]) -> tuple[float, ...]:
         """Layers by the room of the devices: right whenever all layers weigh the same."""
-        return shares_of(proportional(self.room.device_bytes, min(step.gpu_layers, self.all_layers)))
+        return shares_of(proportional(rooms, min(step.gpu_layers, self.all_layers)))
 
-    def _counts(self, ctx_tokens: int, pair: KvPair, step: Step, share: float) -> tuple[int, ...] | None:
+    def _counts(
+        self, ctx_tokens: int, pair: KvPair, step: Step, share: float, rooms: tuple[int, ...]
+    ) -> tuple[int, ...] | None:
         """A distribution under which every device stays below this share of its room."""
-        limits = self._limits(ctx_tokens, pair)
+        *others, last = rooms
+        limits = (*others, last - self.room.growing(ctx_tokens, pair))
         launch = self.launch(ctx_tokens, pair, step)
         factor = self.room.compute_factor
         units = min(step.gpu_layers, self.all_layers)
@@ -185,6 +200,8 @@ class Fitter:
         load = load_of_units(self.table, launch, cuda=self.room.cuda, compute_factor=factor)
 
         def fits(counts: tuple[int, ...], device: int) -> bool:
+            if self.room.ranks and not counts[device]:
+                return True
             start = first_unit + sum(counts[:device])
             return load(start, start + counts[device], device == 0) <= limits[device] * share
 
@@ -192,14 +209,11 @@ class Fitter:
         self._last_counts = counts or self._last_counts
         return counts
 
-    def _hopeless(self, trial: Trial) -> bool:
-        """Weights and caches alone are more than all devices together have, however they are shared."""
+    @staticmethod
+    def _hopeless(trial: Trial, rooms: tuple[int, ...]) -> bool:
+        """Weights and caches alone are more than these devices together have, however they are shared."""
         held = sum(device.model_bytes + device.context_bytes for device in trial.loads)
-        return held + trial.growing_bytes > sum(self.room.device_bytes)
-
-    def _limits(self, ctx_tokens: int, pair: KvPair) -> tuple[int, ...]:
-        *others, last = self.room.device_bytes
-        return (*others, last - self.room.growing(ctx_tokens, pair))
+        return held + trial.growing_bytes > sum(rooms)
 
     def _use(self, launch: Launch) -> Projection:
         use = project(self.table, launch, cuda=self.room.cuda, replays=False)

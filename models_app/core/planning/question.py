@@ -39,6 +39,20 @@ class Room:
     """Devices copy host weights in and convert quantised caches (compute-buffer.md 6)."""
     compute_factor: float = 1.0
     """A person's own safety factor on the compute buffers of devices."""
+    ranks: tuple[int, ...] = ()
+    """The order in which devices are filled; empty where it is the same for all."""
+
+    @property
+    def in_turn(self) -> tuple[tuple[int, ...], ...]:
+        """The devices that a launch may fill, tried one after the other: those of the first rank alone, with those of
+        the next, all. Devices that are left out have no room.
+        """
+        steps = sorted(set(self.ranks)) or [0]
+        ranks = self.ranks or (0,) * len(self.device_bytes)
+        return tuple(
+            tuple(size if rank <= step else 0 for size, rank in zip(self.device_bytes, ranks, strict=True))
+            for step in steps
+        )
 
     @property
     def adjusts(self) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import ceil
 
 from models_app.core.catalog import Reason
+from models_app.core.planning.device_split import counts_of
 from models_app.core.planning.launch_plan import OVER, UNKNOWN, PlannedLaunch
 from models_app.core.planning.question import WINDOW_STEP
 from models_app.core.planning.table import ModelTable
@@ -18,7 +19,7 @@ def reasons_of(table: ModelTable, planned: PlannedLaunch) -> tuple[Reason, ...]:
     if planned.verdict == UNKNOWN:
         return (Reason("cannot-judge", f"Cannot judge: {unjudged(table, planned)}."),)
     always = (_window(table, planned), _cache(planned), _placement(table, planned))
-    sometimes = (_devices(planned), _head(planned), _excess(planned), _ram(planned))
+    sometimes = (_devices(table, planned), _head(planned), _excess(planned), _ram(planned))
     return always + tuple(reason for reason in sometimes if reason is not None)
 
 
@@ -99,7 +100,7 @@ def _placement(table: ModelTable, planned: PlannedLaunch) -> Reason:
     return Reason("experts-in-ram" if whole else "layers-in-ram", f"{text[0].upper()}{text[1:]}{by_you}.")
 
 
-def _devices(planned: PlannedLaunch) -> Reason | None:
+def _devices(table: ModelTable, planned: PlannedLaunch) -> Reason | None:
     budget = planned.wishes.budget
     if len(budget.device_bytes) < 2:
         return None
@@ -113,7 +114,21 @@ def _devices(planned: PlannedLaunch) -> Reason | None:
         return Reason("device-over", f"More than its target would lie on {names}.")
     if "split" in planned.wishes.pinned:
         return Reason("split-pinned", "The shares of the devices are pinned by you.")
+    if planned.room.ranks:
+        return _preferred(table, planned)
     return Reason("split", "Layers are shared so that no device goes over its own target.")
+
+
+def _preferred(table: ModelTable, planned: PlannedLaunch) -> Reason:
+    """Whether the devices that come first by the host's settings hold the launch."""
+    answer = planned.answer
+    units = min(answer.step.gpu_layers, table.blocks + 1)
+    counts = counts_of(answer.launch.tensor_split, units) if answer.launch.tensor_split else ()
+    idle = [f"device {number}" for number, count in enumerate(counts) if not count]
+    first = "The devices that come first by the settings of this host"
+    if units and idle:
+        return Reason("split-preferred", f"{first} hold it: no layer lies on {', '.join(idle)}.")
+    return Reason("split", f"{first} do not hold it alone: layers are shared among all.")
 
 
 def _head(planned: PlannedLaunch) -> Reason | None:

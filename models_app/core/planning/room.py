@@ -33,6 +33,7 @@ def room_of(header: Header, table: ModelTable, wishes: Wishes) -> Room:
         growing=head.bytes_at if head else nothing,
         cuda=budget.runtime in CONVERTING,
         compute_factor=wishes.compute_factor if 0 < wishes.compute_factor < math.inf else 1.0,
+        ranks=budget.ranks,
     )
 
 

@@ -37,6 +37,8 @@ class OwnSettings:
     """Every folder that is scanned, where `modelsRoot` and `categoryRoots` cannot say it: they have one a category."""
     device_reserve_gb: Mapping[str, float] = field(default_factory=dict)
     """Index of a device -> GiB that plans leave to others."""
+    device_preference: Mapping[str, str] = field(default_factory=dict)
+    """Index of a device -> `first`, `last` or `never`: when plans use it."""
     fragments: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Served id -> raw keys that are merged last into a router's file; "" is the top of the file."""
     preset_fragments: Mapping[str, Mapping[str, object]] = field(default_factory=dict)

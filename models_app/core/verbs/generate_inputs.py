@@ -6,9 +6,10 @@ import argparse
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from gpus_app.core.budget import (
     PLACEHOLDER_RAM_GIB,
@@ -20,7 +21,7 @@ from gpus_app.core.budget import (
     recommended_vram_gib,
     seed_budget,
 )
-from gpus_app.core.gpu_set import DevicePolicy, gpu_set
+from gpus_app.core.gpu_set import RANKS, DevicePolicy, gpu_set
 from gpus_app.core.probes import machine
 from gpus_app.core.units import GIB
 from models_app.core.discovery.hostile_names import unsafe_reason
@@ -116,14 +117,18 @@ def _budgeted(options: argparse.Namespace, settings: Settings, pair: Pair) -> tu
 
 
 def _policy(settings: Settings, own: OwnSettings) -> DevicePolicy:
-    reserves = {int(index): size for index, size in own.device_reserve_gb.items() if index.isdigit() and len(index) < 4}
     return DevicePolicy(
         min_vram_gib=settings.min_gpu_vram_gb,
         shared_memory=settings.shared_memory,
         pool_integrated=settings.pool_integrated_gpu,
         multi_gpu=settings.multi_gpu,
-        reserve_gib=reserves,
+        reserve_gib=_by_index(own.device_reserve_gb),
+        preference={index: word for index, word in _by_index(own.device_preference).items() if word in RANKS},
     )
+
+
+def _by_index(values: Mapping[str, Any]) -> dict[int, Any]:
+    return {int(index): value for index, value in values.items() if index.isdigit() and len(index) < 4}
 
 
 def existing_folder(path: str) -> str:

@@ -92,10 +92,8 @@ class Request:
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """Positions in the budget of the devices that the server uses: the largest ones."""
-        sizes = self.budget.device_bytes
-        largest = sorted(range(len(sizes)), key=lambda position: (-sizes[position], position))
-        return tuple(sorted(largest[: self.device_count]))
+        """Positions in the budget of the devices that the server uses: the preferred, of these the largest ones."""
+        return tuple(sorted(self.budget.by_preference[: self.device_count]))
 
 
 @dataclass(slots=True)
@@ -123,8 +121,8 @@ def usable_bytes(request: Request) -> int:
 
 
 def _usable_bytes(budget: Budget, device_count: int) -> int:
-    largest = sorted(budget.device_bytes, reverse=True)[:device_count]
-    return len(largest) * min(largest, default=0)
+    used = [budget.device_bytes[position] for position in budget.by_preference[:device_count]]
+    return len(used) * min(used, default=0)
 
 
 def on_its_devices(settings: Settings, budget: Budget, device_count: int = 1) -> Settings:
