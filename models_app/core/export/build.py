@@ -38,7 +38,8 @@ class _Builder:
         self.settings, self.declared, self.word_rules = settings, declared, word_rules
         self.items: list[Entry | Skipped] = []
         self.ids: set[str] = set()
-        self.aliases: set[str] = set()
+        self.names: set[str] = set()
+        """Ids and aliases."""
         self.coexist: dict[str, list[str]] = {}
 
     def add_skipped(self, skipped: Skipped) -> None:
@@ -52,7 +53,7 @@ class _Builder:
                 self.add_skipped(_skipped(model, plan.profile_id, reason, plan.model_class))
                 continue
             try:
-                entry = entry_of(model, plan, self.settings, self.ids | self.aliases)
+                entry = entry_of(model, plan, self.settings, self.names)
             except (TypeError, ValueError) as error:
                 self.add_skipped(_skipped(model, plan.profile_id, str(error), plan.model_class))
                 continue
@@ -79,7 +80,7 @@ class _Builder:
     def _add_entry(self, entry: Entry) -> None:
         self.items.append(entry)
         self.ids.add(entry.id)
-        self.aliases.update(entry.fields.get("aliases") or ())
+        self.names.update((entry.id, *(entry.fields.get("aliases") or ())))
 
     def add_declared(self) -> None:
         """Hand-declared models, after all discovered ones."""
@@ -93,7 +94,7 @@ class _Builder:
             else:
                 self._add_entry(self._declared_entry(image))
         for name, block in self.settings.extra_models.items():
-            item = extra_model(name, block, self.ids | self.aliases)
+            item = extra_model(name, block, self.names)
             if isinstance(item, Entry):
                 self._add_entry(item)
             else:
@@ -112,7 +113,7 @@ class _Builder:
             return "it has no name"
         if not image.model_path.strip():
             return "it has no model path"
-        if name in self.ids | self.aliases:
+        if name in self.names:
             return "that id is taken"
         if any(has_lone_surrogate(text) or unlaunchable(text) for text in (name, image.model_path)):
             return "its name or path holds characters that no command can carry"

@@ -37,14 +37,18 @@ class LoadError(ExportError):
         self.line = line
 
 
+_NO_CHILDREN: Any = ({}, [])
+"""Of every scalar: nothing is ever put into these."""
+
+
 @dataclass(slots=True)
 class Node:
     """One value. `value` is plain Python (shared with the parents), `pairs` / `items` the children of a collection."""
 
     value: Any
     line: int
-    pairs: dict[str, Node] = field(default_factory=dict)
-    items: list[Node] = field(default_factory=list)
+    pairs: dict[str, Node] = field(default_factory=lambda: _NO_CHILDREN[0])
+    items: list[Node] = field(default_factory=lambda: _NO_CHILDREN[1])
     size: int = 1
     raw: str = ""
     """The text of a scalar as it stands, escapes resolved."""
@@ -71,8 +75,7 @@ class Node:
         """The line in which the last step of a path is named, as far as the path exists."""
         node, line = self, self.line
         for key in path:
-            inner = node.child(key)
-            if inner is None:
+            if (inner := node.child(key)) is None:
                 break
             line = node.key_line(key) if isinstance(key, str) else inner.line
             node = inner
@@ -82,8 +85,7 @@ class Node:
         """The line of the deepest existing node along a path."""
         node = self
         for key in path:
-            inner = node.child(key)
-            if inner is None:
+            if (inner := node.child(key)) is None:
                 break
             node = inner
         return node.line
@@ -187,7 +189,7 @@ class _Builder:
         anchor = event.anchor or ""
         if anchor:
             self.open_anchors.add(anchor)
-        self.stack.append(_Open(Node({} if mapping else [], line), mapping, anchor))
+        self.stack.append(_Open(Node({}, line, {}) if mapping else Node([], line, items=[]), mapping, anchor))
 
     def _close(self) -> None:
         done = self.stack.pop()
@@ -211,10 +213,8 @@ class _Builder:
         if node.raw in top.node.pairs and not merge:
             first = top.node.pairs[node.raw].line
             raise LoadError(f"key {node.raw!r} is here twice (first in line {first})", node.line)
-        top.key, top.waiting_for_key = (MERGE if merge else node.raw), False
-        if merge:
-            top.key = None
-        else:
+        top.key, top.waiting_for_key = (None if merge else node.raw), False
+        if not merge:
             top.node.key_lines = top.node.key_lines or {}
             top.node.key_lines[node.raw] = node.line
 
