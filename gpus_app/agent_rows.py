@@ -25,6 +25,8 @@ class Agent(models.Model):
     address = models.CharField(max_length=64, blank=True)
     """From where it last asked over HTTP."""
 
+    heard_before_at = models.DateTimeField(null=True, blank=True)
+    """When the machine was heard last that was cut off."""
     attempt_at = models.DateTimeField(null=True, blank=True)
     attempt_problem = models.CharField(max_length=300, blank=True)
     """Why the last use of a code was refused."""
@@ -44,7 +46,12 @@ class Agent(models.Model):
         return f"agent of {self.host}"
 
     @property
+    def has_unused_code(self) -> bool:
+        """Whether the newest code was never used, be it good or over."""
+        return self.enrolment is None and self.code_used_at is None and self.code_expires_at is not None
+
+    @property
     def awaits_machine(self) -> bool:
         """Whether a code is out that nobody has used yet."""
         until = self.code_expires_at
-        return self.enrolment is None and self.code_used_at is None and until is not None and until > timezone.now()
+        return self.has_unused_code and until is not None and until > timezone.now()

@@ -77,6 +77,7 @@ def _cut_off(agent: Agent) -> None:
     agent.enrolment, agent.public_key, agent.account_sha256 = None, "", ""
     agent.instance, agent.instance_seen_at, agent.sequence = "", None, 0
     agent.other_instance, agent.other_seen_at, agent.other_worker = "", None, ""
+    agent.heard_before_at = agent.host.last_seen_at or agent.heard_before_at
     Host.objects.filter(pk=agent.host.pk).update(last_seen_at=None, worker_protocol=0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -96,6 +96,14 @@ class Host(models.Model):
         if self.paused:
             return "paused"
         return "late" if age > LATE_AFTER else "online"
+
+    @property
+    def cut_off_heard_at(self) -> datetime | None:
+        """When a machine was heard last that was cut off, while none is enrolled in its place."""
+        if self.last_seen_at is not None:
+            return None
+        agent: Agent | None = getattr(self, "agent", None)
+        return agent.heard_before_at if agent is not None else None
 
     @property
     def is_reachable(self) -> bool:

@@ -18,7 +18,7 @@ from models_app.pages.device_list import MachineDevice
 from models_app.pages.plan_panel import Machine
 from models_app.pages.shell import WorkerState, worker_state
 from quartermaster_site.drawings import MemoryBar, Part, Track, memory_bar
-from quartermaster_site.figures import UNKNOWN, age, gib
+from quartermaster_site.figures import UNKNOWN, age, ago, gib
 from quartermaster_site.jobs.connection import broker_problem
 
 SHOWN_AFTER = timedelta(seconds=60)
@@ -191,11 +191,17 @@ def held_back(host: Host) -> str:
     if problem:
         return problem
     words = {
-        "never": "no worker has answered yet",
+        "never": _never_heard(host),
         "offline": "the worker is offline; the job waits for it",
         "mismatch": "the agent there is of another version",
     }
     return "the host is paused: the job waits" if host.paused else words.get(host.state, "")
+
+
+def _never_heard(host: Host) -> str:
+    if heard := host.cut_off_heard_at:
+        return f"its machine was cut off; it was last heard {ago(heard, timezone.now())}"
+    return "no worker has answered yet"
 
 
 @dataclass(frozen=True, slots=True)

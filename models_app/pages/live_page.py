@@ -132,6 +132,8 @@ def disk_notes(host: Host) -> list[str]:
 
 def _verdict(host: Host, received: datetime | None, now: datetime) -> Verdict:
     last = f"The last sample came {ago(received, now)}." if received else "It never sent a sample."
+    if heard := host.cut_off_heard_at:
+        return Verdict("warn", f"Its machine was cut off; it was last heard {ago(heard, now)}", last)
     if host.last_seen_at is None:
         return Verdict("", "No worker has answered yet", "Samples come with the worker of this host.")
     if host.state == "offline":

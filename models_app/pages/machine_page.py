@@ -28,6 +28,9 @@ class Machine:
     own_account: bool
     code_until: datetime | None
     """While a code waits for its machine."""
+    code_ended: datetime | None
+    """Since when a code is over that nobody used."""
+    heard_at: datetime | None
     attempt: str
     next_url: str
     """Where to name its folders, once it has arrived and has none."""
@@ -49,6 +52,8 @@ def machine_of(host: Host) -> Machine:
         address=agent.address if agent else "",
         own_account=bool(agent and agent.account_sha256),
         code_until=agent.code_expires_at if agent and agent.awaits_machine else None,
+        code_ended=agent.code_expires_at if agent and agent.has_unused_code and not agent.awaits_machine else None,
+        heard_at=host.last_seen_at or host.cut_off_heard_at,
         attempt=agent.attempt_problem if agent else "",
         next_url=_next_url(host) if enrolled else "",
         notes=machine_notes(host),

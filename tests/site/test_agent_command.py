@@ -93,6 +93,7 @@ def test_a_code_becomes_an_identity_for_its_owner_alone(server, data_dir, capsys
     ("status", "answer", "code", "words"),
     [
         (403, {"error": {"message": "This code was used at noon."}}, 3, "This code was used at noon."),
+        (403, {"error": {"message": "This code was good until noon."}}, 3, "This code was good until noon."),
         (422, {"error": {"message": "This agent is older."}}, 3, "This agent is older."),
         (429, {"error": {"message": "Too many."}}, 1, "answered 429: Too many."),
         (403, b"<h1>Forbidden</h1>", 1, "Does its list of networks admit this machine?"),

@@ -91,6 +91,23 @@ class TestAdding:
         assert "each works once" in response.json()["error"]["message"]
         assert "another (127.0.0.1): This code was used" in admin.get("/hosts/gpu-a/machine/").content.decode()
 
+    def test_a_code_that_is_over_is_refused_and_a_new_one_offered(self, admin):
+        code = code_on(admin.post("/machines/add/", {"slug": "gpu-a"}))
+        assert "The code is good until" in admin.get("/hosts/gpu-a/machine/").content.decode()
+        Agent.objects.update(code_expires_at=timezone.now() - timedelta(minutes=1))
+        page = admin.get("/hosts/gpu-a/machine/").content.decode()
+        assert "The code is over." in page
+        assert "waiting" not in page
+        response, _ = enrol(code, worker="late")
+        assert response.status_code == 403
+        message = response.json()["error"]["message"]
+        assert re.match(r"This code was good until [-0-9]+ [0-9:]+ UTC\. Ask an administrator for a new one", message)
+        page = admin.get("/hosts/gpu-a/machine/").content.decode()
+        assert f"Last attempt: late (127.0.0.1): {message}" in page
+        assert ">New code</button>" in page
+        assert enrol(code_on(admin.post("/hosts/gpu-a/machine/code/")))[0].status_code == 200
+        assert "The code is over." not in admin.get("/hosts/gpu-a/machine/").content.decode()
+
     @pytest.mark.parametrize("slug", ["", "A B", "local", "x" * 60])
     def test_a_wrong_name_is_said_beside_its_field(self, admin, host, slug):
         response = admin.post("/machines/add/", {"slug": slug})
@@ -226,6 +243,18 @@ class TestTruth:
         assert b"Enrol anew" in admin.get("/hosts/local/machine/").content
         assert b"is cut off at once" in admin.get("/hosts/local/machine/code/").content
         assert Agent.objects.get().enrolment == "e"
+
+    def test_a_machine_that_was_cut_off_was_heard_before(self, admin, agent):
+        Host.objects.update(last_seen_at=timezone.now() - timedelta(minutes=5))
+        admin.post("/hosts/local/machine/code/")
+        page = admin.get("/hosts/local/machine/").content.decode()
+        assert "5 min ago, before it was cut off" in page
+        assert "no worker has answered yet" not in page
+        assert (
+            "Its machine was cut off; it was last heard 5 min ago" in admin.get("/hosts/local/live/").content.decode()
+        )
+        Host.objects.update(last_seen_at=timezone.now())
+        assert "before it was cut off" not in admin.get("/hosts/local/machine/").content.decode()
 
     def test_removing_asks_for_the_name(self, admin, agent, monkeypatch):
         monkeypatch.setattr(broker_accounts, "forget_queue", lambda slug: None)
