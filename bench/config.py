@@ -72,11 +72,10 @@ def _render(host: Any, rounds: int) -> tuple[int, int, float]:
     from models_app.services.building import planned_file
     from models_app.services.planning import HostPlanner, host_facts
 
-    rows = list(Row.objects.filter(host=host).exclude(state=Row.State.MISSING))
+    rows = [convert.core_row(row) for row in Row.objects.filter(host=host).exclude(state=Row.State.MISSING)]
     facts = host_facts(host)
-    planner = HostPlanner(facts, convert.header_lookup(host))
-    made = planned_file(host, rows, facts, planner)
-    kept = _Kept(planner)
+    kept = _Kept(convert.header_lookup(host))
+    made = planned_file(host, rows, facts, HostPlanner(facts, kept.headers, kept.take))
 
     def again() -> None:
         planned_file(host, rows, facts, kept)  # type: ignore[arg-type]
@@ -87,11 +86,15 @@ def _render(host: Any, rounds: int) -> tuple[int, int, float]:
 class _Kept:
     """A planner that gives what was planned before."""
 
-    def __init__(self, planner: Any) -> None:
-        self.planner, self.headers = planner, planner.headers
+    def __init__(self, headers: Any) -> None:
+        self.headers = headers
+        self.planned: dict[str, Any] = {}
+
+    def take(self, row: Any, header: Any, plans: Any, backend: Any) -> None:
+        self.planned[row.full_path] = plans
 
     def __call__(self, row: Any, header: Any, override: Any) -> Any:
-        return self.planner.planned[row.full_path]
+        return self.planned[row.full_path]
 
 
 def _make_live(host: Any) -> None:

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from gpus_app.core.budget import budget_of
+from models_app.core.catalog import Header, Plan, Row
 from models_app.core.export.llama_swap import Options
 from models_app.core.generate import Generated, generate
 from models_app.core.plans import plan_row
@@ -33,18 +33,30 @@ _BUFFER = re.compile(
 
 
 def planned(
-    folder: Path, server: Path, overrides: Sequence[Override] = (), *, devices: int = 1, target: Path | None = None
+    folder: Path,
+    server: Path,
+    overrides: Sequence[Override] = (),
+    *,
+    devices: int = 1,
+    target: Path | None = None,
+    plans: dict[str, Plan] | None = None,
 ) -> Generated:
-    """Presets of all models in `folder` on devices of 80 GiB each, started by `server`."""
+    """Presets of all models in `folder` on devices of 80 GiB each, started by `server`; `plans` gets theirs by id."""
     environment = Environment(folder, datetime(2026, 11, 30, tzinfo=UTC), io.StringIO(), io.StringIO())
     found = scan([str(folder)], environment, use_cache=False)
     backend = BackendEntry(id="llama", kind="llama", path=str(server), default=True)
     settings = Settings(backends=(backend,))
     budget = budget_of([80.0] * devices, 512.0)
-    planner = partial(plan_row, settings=settings, budget=budget, headers=found.headers.get)
+
+    def planner(row: Row, header: Header | None, override: Override) -> tuple[Plan, ...]:
+        made = plan_row(row, header, override=override, settings=settings, budget=budget, headers=found.headers.get)
+        if plans is not None:
+            plans.update({plan.profile_id: plan for plan in made})
+        return made
+
     return generate(
         found.inventory,
-        lambda row, header, override: planner(row, header, override=override),
+        planner,
         header_of=found.headers.get,
         settings=settings,
         timestamp="T",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from models_app.core.export.document import Document, Entry, Skipped
 from models_app.core.export.entry import PlannedModel, plan_warnings
 from models_app.core.export.findings import CheckFinding, unstable
 from models_app.core.export.fragments import NO_FRAGMENTS, Fragments, entries_apart, with_fragments
+from models_app.core.export.kept import kept_header, kept_plan
 from models_app.core.export.keys import ExportKey, with_keys
 from models_app.core.export.llama_swap import Options
 from models_app.core.export.macros import neutral
@@ -68,7 +69,6 @@ class Generated:
     document: Document
     report: Report
     findings: tuple[CheckFinding, ...] = ()
-    plans: tuple[Plan, ...] = field(default=(), repr=False)
 
 
 def generate(
@@ -104,19 +104,16 @@ def generate(
     items = [*_with_enhancers(planned_rows), *_lost_files(inventory)]
     router = BY_SLUG[dialect]
     planned = [item for item in items if isinstance(item, PlannedModel)]
-    plans = tuple(plan for item in planned for plan in item.plans)
-    settings, fragments = entries_apart(settings, fragments, [plan.profile_id for plan in plans])
+    ids = [plan.profile_id for item in planned for plan in item.plans]
+    settings, fragments = entries_apart(settings, fragments, ids)
     declared = Declared({own.match: own for own in overrides}, lambda override: budget_of(override, "image"))
     built = build_document(items, settings, timestamp, cache_dir=cache_dir, declared=declared, word_rules=word_rules)
     document = with_fragments(router.convert(with_keys(built, keys), options or Options()), fragments, settings.groups)
+    report = _report(document, planned, inventory.findings)
+    del planned_rows, items, planned, built  # checking takes as much memory again
     text = router.render(document)
-    return Generated(
-        text=text,
-        document=document,
-        report=_report(document, planned, inventory.findings),
-        findings=(*router.verify(document, text), *unstable(text, router.render(document))),
-        plans=plans,
-    )
+    findings = (*router.verify(document, text), *unstable(text, router.render(document)))
+    return Generated(text, document, report, findings)
 
 
 def _all_planned(
@@ -176,8 +173,9 @@ def _planned(
         return _skipped(row, row.class_reason or "it has no class that can be served")
     try:
         header = header_of(row.full_path)
-        plans = tuple(planner(row, header, override))
-        return PlannedModel(row, header, plans, override, budget=budget_of(override, row.model_class))
+        plans = planner(row, header, override)
+        budget = budget_of(override, row.model_class)
+        return PlannedModel(row, header and kept_header(header), tuple(map(kept_plan, plans)), override, budget=budget)
     except QuartermasterError as error:
         return _skipped(row, str(error))
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:

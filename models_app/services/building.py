@@ -6,7 +6,7 @@ import hashlib
 import json
 import ntpath
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -28,14 +28,15 @@ from models_app.core.export.stamp import HEADER_LINES, content_digest, stamped
 from models_app.core.generate import Generated, generate
 from models_app.core.launch.tokens import rules_for
 from models_app.models import Finding, Revision, Row, SpawnGuard, StoredPlan
-from models_app.pages.placement_text import engine_placement_word, placement_word
 from models_app.services.backend_probes import probe_when_due
 from models_app.services.check_facts import excesses_by_path
 from models_app.services.checks import look_when_due
 from models_app.services.command_findings import command_findings
 from models_app.services.derived_findings import LEFT_OUT, NOT_FROM_SCANS, note_findings
 from models_app.services.fragments import fragment_inputs, fragments_of
+from models_app.services.headers_ahead import HeadersAhead
 from models_app.services.key_export import export_keys, keys_required, numbers_held, sha256_to_write
+from models_app.services.plan_notes import PlanNotes, stored_columns
 from models_app.services.planning import HostFacts, HostPlanner, host_facts
 from models_app.services.retention import prune_revisions
 from models_app.services.revision_details import details_of, inputs_of, newest_change
@@ -44,6 +45,7 @@ from quartermaster_site.jobs.models import Job
 from quartermaster_site.version import product_version
 
 OnRow = Callable[[int, int, str], None]
+ROWS_AT_ONCE = 500
 
 
 def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
@@ -52,20 +54,21 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
     A job that a later one has overtaken stores nothing: the later one saw everything that this one saw.
     """
     host = hosts().get(jobs=job)
-    rows = list(Row.objects.filter(host=host).exclude(state=Row.State.MISSING))
+    rows, found = _rows_of(host)
     if not rows and not host.revisions.exists():
         note_findings(host)
         return {"models": 0}
     last_change = newest_change(host)
     facts = replace(host_facts(host), excesses=excesses_by_path(host, rows))
-    planner = HostPlanner(facts, convert.header_lookup(host))
+    notes = PlanNotes()
+    planner = HostPlanner(facts, HeadersAhead(host, found), notes.take)
     generated = planned_file(
-        host, rows, facts, planner, lambda done, total, name: report.progress("Planning", done, total, current=name)
+        host, found, facts, planner, lambda done, total, name: report.progress("Planning", done, total, current=name)
     )
     report.progress("Storing", 0, len(rows), unit="models")
     inputs = inputs_of(host, facts, rows, last_change)
     details = details_of(generated, inputs)
-    plans, renamed = _stored_plans(rows, planner, generated)
+    plans, renamed = _stored_plans(rows, notes, generated)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=host.pk)
         if Job.objects.filter(kind=job.kind, host=host, pk__gt=job.pk).exists():
@@ -79,7 +82,7 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
             details.save()
     if created:
         prune_revisions(host)
-    note_findings(host, (*command_findings(planner), *_left_out(host, planner, generated)))
+    note_findings(host, (*command_findings(notes.refused), *_left_out(host, notes, generated)))
     look_when_due(host)
     probe_when_due(host)
     return {
@@ -92,9 +95,25 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
     }
 
 
+def _rows_of(host: Host) -> tuple[list[Row], list[catalog.Row]]:
+    """The models of a host with what is stored of them, and as planning takes them, in the order of the file.
+
+    What discovery found is not kept beside that: its JSON is much larger than what is made of it.
+    """
+    columns = ("path", "served_id", "size_bytes", "mtime_ns", "model_class", "excesses", "found")
+    rows, found = [], []
+    # Not in the order of lists: a database would sort all of that in memory.
+    stored = Row.objects.filter(host=host).exclude(state=Row.State.MISSING).order_by("pk")
+    for row in stored.only(*columns).iterator(ROWS_AT_ONCE):
+        found.append(convert.core_row(row))
+        del row.found
+        rows.append(row)
+    return rows, sorted(found, key=sort_key)
+
+
 def planned_file(
     host: Host,
-    rows: Sequence[Row],
+    rows: Iterable[catalog.Row],
     facts: HostFacts,
     planner: HostPlanner,
     on_row: OnRow = lambda done, total, name: None,
@@ -103,7 +122,7 @@ def planned_file(
 ) -> Generated:
     """The file of a host as it would be now; in its own dialect, or another."""
     dialect = dialect or host.publish_dialect
-    found = sorted((convert.core_row(row) for row in rows), key=sort_key)
+    found = sorted(rows, key=sort_key)
     findings = tuple(
         convert.core_finding(row) for row in Finding.objects.filter(host=host).exclude(kind__in=NOT_FROM_SCANS)
     )
@@ -139,34 +158,31 @@ def _options(host: Host) -> Options:
     )
 
 
-def _stored_plans(
-    rows: Sequence[Row], planner: HostPlanner, generated: Generated
-) -> tuple[list[StoredPlan], list[Row]]:
+def _stored_plans(rows: Sequence[Row], notes: PlanNotes, generated: Generated) -> tuple[list[StoredPlan], list[Row]]:
     """The plans of these rows as lists show them, and the rows that are served under another id than before.
 
     Made before the transaction that stores them: while that runs nobody else can write to SQLite.
     """
+    now = timezone.now()
     reasons = {item["file"]: item["reason"] for item in generated.report.skipped}
     plans: list[StoredPlan] = []
     renamed = []
     for row in rows:
-        served = planner.served.get(row.path, row.served_id)[:300]
+        served = notes.served.get(row.path, row.served_id)[:300]
         if served != row.served_id:
             row.served_id = served
             renamed.append(row)
-        for plan in planner.planned.get(row.path) or (_unplanned(row, reasons.get(row.path, "")),):
-            plans.append(
-                StoredPlan(row=row, placement_text=_placement(plan, planner, row), **convert.plan_columns(plan))
-            )
+        unplanned = (stored_columns(_unplanned(row, reasons.get(row.path, "")), None),)
+        for columns in notes.columns.get(row.path) or unplanned:
+            plans.append(StoredPlan(row=row, planned_at=now, **columns))
     return plans, renamed
 
 
-def _left_out(host: Host, planner: HostPlanner, generated: Generated) -> Iterator[catalog.Finding]:
+def _left_out(host: Host, notes: PlanNotes, generated: Generated) -> Iterator[catalog.Finding]:
     """Models with a plan that the file of this router has no entry of; those without one say so by themselves."""
     no_others = host.publish_dialect == PRESETS
     for item in generated.document.skipped:
-        plans = planner.planned.get(item.path)
-        if plans and not any(plan.skip_reason for plan in plans):
+        if notes.is_served(item.path):
             level = "info" if no_others and item.model_class not in SERVED_CLASSES else "warning"
             yield catalog.Finding(LEFT_OUT, item.path, item.reason, level)
 
@@ -180,13 +196,6 @@ def _unplanned(row: Row, reason: str) -> catalog.Plan:
         projection=None,
         skip_reason=reason or "set to be skipped",
     )
-
-
-def _placement(plan: catalog.Plan, planner: HostPlanner, row: Row) -> str:
-    if plan.engine:
-        return engine_placement_word(plan)
-    blocks = planner.block_counts.get(row.path)
-    return placement_word(plan.placement, blocks) if plan.placement and blocks is not None else ""
 
 
 def _store_revision(host: Host, job: Job, generated: Generated, inputs: dict[str, str]) -> tuple[Revision, bool]:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from models_app.core.catalog import Finding, Plan
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.validate import BACKEND_MISSING, UNKNOWN, validate_tokens
-from models_app.services.planning import HostPlanner
+from models_app.services.backend_facts import BackendFacts
 
 UNKNOWN_FLAG = "flag-unknown"
 LLAMA_ENGINES = ("", "llama")
 """Engines of plans that the table of llama-server's flags is for."""
+ASKED_KINDS = ("llama", "tts", "sd", "ttscpp", "asr", "audiocpp", "sam", "trellis2")
+"""Kinds of backends that refuse to start with a flag that their help does not name. The help of vllm names few."""
 
 
-def command_findings(planner: HostPlanner) -> Iterable[Finding]:
-    """One finding for each model whose command its executable would refuse, as far as its help is known."""
-    for path, flags in planner.flags.items():
-        words = {word for plan in planner.planned[path] for word in _refused(plan, flags)}
-        if words:
-            text = f"the help of its executable does not name {', '.join(sorted(words))}: it will not start"
-            yield Finding(UNKNOWN_FLAG, path, text, "warning")
+def refused_words(plans: Sequence[Plan], backend: BackendFacts) -> Sequence[str]:
+    """What the executable of a model would refuse in its commands, as far as its help is known."""
+    if backend.kind not in ASKED_KINDS or backend.flags is None:
+        return ()
+    return sorted({word for plan in plans for word in _refused(plan, backend.flags)})
+
+
+def command_findings(refused: Mapping[str, Sequence[str]]) -> Iterable[Finding]:
+    """One finding for each model (by path) whose command its executable would refuse."""
+    for path, words in refused.items():
+        text = f"the help of its executable does not name {', '.join(words)}: it will not start"
+        yield Finding(UNKNOWN_FLAG, path, text, "warning")
 
 
 def _refused(plan: Plan, flags: frozenset[str]) -> list[str]:

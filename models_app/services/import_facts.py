@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,7 +41,8 @@ class HostNow:
     """By path."""
     ours: RouterFile
     text: str
-    planned: Mapping[str, tuple[Plan, ...]]
+    skipped: Mapping[str, str]
+    """Path -> why its base is not planned."""
     headers: Callable[[str], catalog.Header | None]
     _bare: dict[str, KnownModel] = field(default_factory=dict)
 
@@ -50,11 +51,17 @@ class HostNow:
         rows = list(Row.objects.filter(host=host).exclude(state=Row.State.MISSING))
         facts = replace(host_facts(host), excesses=excesses_by_path(host, rows))
         headers = convert.header_lookup(host)
-        planner = HostPlanner(facts, headers)
-        generated = planned_file(host, rows, facts, planner, dialect=dialect)
+        skipped: dict[str, str] = {}
+
+        def note(row: catalog.Row, _header: Any, plans: Sequence[Plan], _backend: Any) -> None:
+            if plans and plans[0].skip_reason:
+                skipped[row.full_path] = plans[0].skip_reason
+
+        planner = HostPlanner(facts, headers, note)
+        generated = planned_file(host, map(convert.core_row, rows), facts, planner, dialect=dialect)
         ours = read_router_file(generated.text.encode("utf-8", "surrogatepass"), dialect, rules_of(host))
         by_path = {row.path: row for row in rows}
-        return cls(host, dialect, facts, by_path, ours, generated.text, planner.planned, headers)
+        return cls(host, dialect, facts, by_path, ours, generated.text, skipped, headers)
 
     def key_of(self, path: str) -> str:
         return path_key(path, self.host.os_family)
@@ -79,10 +86,8 @@ class HostNow:
 
     def _model(self, row: Row, wanted: bool) -> KnownModel:
         override = stored_override(self.facts, row)
-        plans = self.planned.get(row.path, ())
         problem = "left out here" if override.skip else row.class_reason if not row.model_class else ""
-        if plans and plans[0].skip_reason:
-            problem = plans[0].skip_reason
+        problem = self.skipped.get(row.path, problem)
         if not wanted or (problem and not override.skip):
             return KnownModel(row.path, row.served_id, problem=problem)
         return self._planned_bare(row, override)

@@ -29,8 +29,8 @@ from models_app.services.backend_facts import UNASKED, BackendFacts, Known, know
 from models_app.services.check_facts import Excesses, excesses_by_path
 from models_app.services.surroundings import SurroundingsOf, host_surroundings, nothing_known
 
-ASKED_KINDS = ("llama", "tts", "sd", "ttscpp", "asr", "audiocpp", "sam", "trellis2")
-"""Kinds of backends that refuse to start with a flag that their help does not name. The help of vllm names few."""
+OnPlanned = Callable[[Row, Header | None, Sequence[Plan], BackendFacts], None]
+"""A row, its header, its plans (the base first), and what is known of the executable that runs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +86,11 @@ class Preview:
 
 @dataclass
 class HostPlanner:
-    """Plans rows of one host, and remembers what it planned for which file."""
+    """Plans rows of one host, and tells `on_planned` of each; it keeps none of them."""
 
     facts: HostFacts
     headers: Callable[[str], Header | None]
-    planned: dict[str, tuple[Plan, ...]] = field(default_factory=dict)
-    served: dict[str, str] = field(default_factory=dict)
-    block_counts: dict[str, int] = field(default_factory=dict)
-    flags: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Path of a model -> the flags that its executable knows, where it was asked and its help is complete."""
+    on_planned: OnPlanned = lambda row, header, plans, backend: None
     _around: Surroundings | None = None
 
     def __call__(self, row: Row, header: Header | None, override: Override) -> tuple[Plan, ...]:
@@ -110,13 +106,8 @@ class HostPlanner:
             word_rules=rules_for(self.facts.os_family),
             joined_lora_scale=self.facts.backend_for(override).joined_lora_scale,
         )
-        self.planned[row.full_path] = plans
-        self.served[row.full_path] = row.id
         backend = self.facts.backend_for(override, row.model_class, _speech_engine(row, header))
-        if backend.kind in ASKED_KINDS and backend.flags is not None:
-            self.flags[row.full_path] = backend.flags
-        if header is not None:
-            self.block_counts[row.full_path] = header.block_count
+        self.on_planned(row, header, plans, backend)
         return plans
 
     def _surroundings(self, row: Row, header: Header | None, override: Override) -> Surroundings | None:

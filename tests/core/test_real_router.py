@@ -55,7 +55,8 @@ def test_from_a_plan_to_the_process_and_back(server, tmp_path):
     for name in (CHAT, OTHER, EMBEDDING):
         zoo.write_model(name, str(folder))
     with stand_ins(server.parent, 1) as device:
-        first = planned(folder, server, overrides(folder, device, 4096), target=presets)
+        plans: dict = {}
+        first = planned(folder, server, overrides(folder, device, 4096), target=presets, plans=plans)
         edited = planned(folder, server, overrides(folder, device, 6144), target=presets)
         assert not first.findings
         presets.write_text(first.text, encoding="utf-8")
@@ -65,7 +66,7 @@ def test_from_a_plan_to_the_process_and_back(server, tmp_path):
             other = loaded(connection, OTHER)
             assert was.window_tokens == 4096
             assert options_of(was.command)["rpc"] == device[1]
-            _holds_what_was_planned(presets.with_suffix(".log").read_text("utf-8", "replace"), first, edited=CHAT)
+            _holds_what_was_planned(presets.with_suffix(".log").read_text("utf-8", "replace"), plans, edited=CHAT)
             assert [item.id for item in llama_server.look(connection).held] == sorted([CHAT, OTHER])
 
             presets.write_text(edited.text, encoding="utf-8")
@@ -113,8 +114,7 @@ def _passed(command):
     return {name: value for name, value in found.items() if name not in OURS - {"model"}}
 
 
-def _holds_what_was_planned(log, generated, edited):
-    plans = {plan.profile_id: plan for plan in generated.plans}
+def _holds_what_was_planned(log, plans, edited):
     held = buffers_of(log)
     gpu, others = plans[edited].projection.devices[0], [plans[OTHER].projection]
     assert held["RPC", "model"] == pytest.approx(mib(gpu.model_bytes), abs=ROUNDING_MIB)

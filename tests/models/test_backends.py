@@ -13,8 +13,10 @@ from models_app.core.settings import LoraRef
 from models_app.core.settings import Override as CoreOverride
 from models_app.models import Override, Root, Row
 from models_app.selectors.backends import host_backends
+from models_app.services.backend_facts import BackendFacts
 from models_app.services.backends import BackendValues, add_backend, remove_backend, save_backend, star_backend
-from models_app.services.command_findings import command_findings
+from models_app.services.command_findings import command_findings, refused_words
+from models_app.services.plan_notes import PlanNotes
 from models_app.services.planning import HostPlanner, host_facts
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
@@ -266,15 +268,16 @@ def test_audio_cpp_is_told_its_first_real_card_and_no_flag_that_it_does_not_know
 def test_flags_that_an_executable_does_not_know_are_an_issue(host):
     asked(host, flags=["--port", "--host", "-m"], devices=None)
     facts = host_facts(get_host(host.slug))
-    planner = HostPlanner(facts, lambda path: None)
+    notes = PlanNotes()
+    planner = HostPlanner(facts, lambda path: None, notes.take)
     found = CoreRow(id="e", full_path="/m/e.gguf", file_name="e.gguf", model_class="embedding", size_bytes=GIB)
-    planner(found, Header(architecture="bert", context_length=512), CoreOverride())
-    (finding,) = command_findings(planner)
+    (plan,) = planner(found, Header(architecture="bert", context_length=512), CoreOverride())
+    (finding,) = command_findings(notes.refused)
     assert finding.path == "/m/e.gguf"
     assert "--embedding" in finding.text
     assert "--port" not in finding.text
-    planner.flags[found.full_path] = frozenset(planner.planned[found.full_path][0].argv)
-    assert list(command_findings(planner)) == []
+    assert refused_words([plan], facts.backend_for(CoreOverride()))
+    assert not refused_words([plan], BackendFacts(kind="llama", flags=frozenset(plan.argv)))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +289,8 @@ def test_flags_that_an_executable_does_not_know_are_an_issue(host):
 )
 def test_so_they_are_on_other_servers(host, flags, texts):
     asked(host, "a", "asr", flags=flags, devices=None)
-    planner = HostPlanner(host_facts(get_host(host.slug)), lambda path: None)
+    notes = PlanNotes()
+    planner = HostPlanner(host_facts(get_host(host.slug)), lambda path: None, notes.take)
     found = CoreRow(id="p", full_path="/m/parakeet.gguf", file_name="parakeet.gguf", model_class="asr")
     planner(found, Header(architecture="parakeet"), CoreOverride())
-    assert [finding.text for finding in command_findings(planner)] == texts
+    assert [finding.text for finding in command_findings(notes.refused)] == texts

@@ -12,6 +12,7 @@ from django.utils import timezone
 from gpus_app.models import Backend, Host
 from models_app.models import HeaderFacts, Override, Root, Row
 from models_app.services.command_findings import command_findings
+from models_app.services.plan_notes import PlanNotes
 from models_app.services.planning import HostPlanner, host_facts
 
 OLD = ["--model", "--codec", "--host", "--port", "--lang", "--no-fa", "--clamp-fp16", "--codec-left-dur"]
@@ -112,8 +113,9 @@ def test_a_flag_that_the_build_refuses_is_a_finding(talker: Row, admin: Client, 
     server(NEW)
     Override.objects.create(host=talker.host, match=talker.path, fields={"extraArgs": "--codec-fused"}, version=1)
     facts = host_facts(talker.host)
-    planner = HostPlanner(facts, convert.header_lookup(talker.host, [talker.path]))
+    notes = PlanNotes()
+    planner = HostPlanner(facts, convert.header_lookup(talker.host, [talker.path]), notes.take)
     row = convert.core_row(talker)
     planner(row, convert.header_lookup(talker.host, [talker.path])(talker.path), facts.overrides[0])
-    (finding,) = command_findings(planner)
+    (finding,) = command_findings(notes.refused)
     assert "does not name --codec-fused" in finding.text
