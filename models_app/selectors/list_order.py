@@ -51,7 +51,7 @@ class Line(NamedTuple):
     plan: PlanLine | None = None
 
 
-_GONE = frozenset({Row.State.MISSING, Row.State.OFFLINE})
+_GONE = frozenset({Row.State.MISSING.value, Row.State.OFFLINE.value})
 Quant = TypeVar("Quant", Line, Row)
 _ORDER = ("host__slug", "served_id", "path")
 """Columns of the natural order; a distinct selection has to hold what it is sorted by."""
@@ -99,7 +99,7 @@ def _lines(rows: QuerySet[Row]) -> list[Line]:
     found = StoredPlan.objects.filter(row__in=rows.order_by().values("pk")).order_by("-pk")
     # The first plan of a row is that of its base profile: it comes last here, and stays.
     plans = {pk: PlanLine._make(columns) for pk, *columns in found.values_list("row_id", *PlanLine._fields)}
-    return [Line(*columns, plan=plans.get(columns[0])) for columns in rows.values_list(*_COLUMNS)]
+    return [Line._make((*columns, plans.get(columns[0]))) for columns in rows.values_list(*_COLUMNS)]
 
 
 def _grouped(lines: Iterable[tuple[Any, ...]]) -> list[list[int]]:
@@ -129,6 +129,8 @@ def choose(rows: Sequence[Quant], picks: frozenset[int], plan_of: Callable[[Quan
 
     Files that are gone stand back behind those that are there.
     """
+    if len(rows) == 1:
+        return rows[0]
     picked = next((row for row in rows if row.pk in picks), None)
     if picked:
         return picked

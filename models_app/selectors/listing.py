@@ -141,8 +141,7 @@ def group_of(row: Row, user: Any) -> ModelGroup:
 
 def model_list(wanted: ModelFilter, user: Any) -> ModelPage:
     """The page of the list that the filter names. What is hidden from the person is in no figure of it."""
-    everything = filtered(replace(wanted, cat=""), user)
-    categories = dict(everything.order_by().values_list("category").annotate(Count("id")))
+    categories, all_rows = _counts(wanted, user)
     order = ordered_groups(filtered(wanted, user), sort=wanted.sort, families=wanted.families, picks=wanted.picks)
     pages = max(-(-len(order) // PAGE_SIZE), 1)
     start = (min(wanted.page, pages) - 1) * PAGE_SIZE
@@ -152,10 +151,19 @@ def model_list(wanted: ModelFilter, user: Any) -> ModelPage:
         groups=_with_authors(_loaded(order[start : start + PAGE_SIZE], wanted.picks)),
         group_total=len(order),
         row_total=row_total,
-        hidden=seen_rows(user).count() - row_total if wanted.is_active else 0,
+        hidden=all_rows - row_total,
         pages=pages,
         categories={name: categories[name] for name in CATEGORIES if categories.get(name)},
     )
+
+
+def _counts(wanted: ModelFilter, user: Any) -> tuple[Mapping[str, int], int]:
+    """Category -> rows under the other filters, and the number of all rows, in one query."""
+    rows, others = seen_rows(user).order_by(), replace(wanted, cat="")
+    left = Q(pk__in=filtered(others, user).order_by().values("pk")) if others.is_active else None
+    counted = rows.values_list("category").annotate(all=Count("pk"), left=Count("pk", filter=left))
+    found = list(counted)
+    return {category: left for category, _, left in found}, sum(number for _, number, _ in found)
 
 
 def states_for(user: Any) -> Mapping[str, str]:
