@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from models_app.core.catalog import Header, Row
@@ -220,6 +220,7 @@ OVERRIDES = st.builds(
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(OVERRIDES)
+@example(Override(loras=(LoraRef(":0", 0),)))
 def test_any_override_gives_flags_of_the_table(own):
     command = llama_command(SETTINGS, HEADER, ROW, EVERYTHING_PROFILE, PLACEMENT, own)
     if any("\n" in line or "\r" in line or line.lstrip().startswith("#") for line in command.lines):

@@ -55,7 +55,7 @@ def other(tree):
         "rule": rule.pk,
         "shared": change.pk,
         "found": DiskVersion.objects.create(host=host, sha256="2" * 64, text=text).pk,
-        "voice": Voice.objects.create(host=host, name="zq", form="wav", size_bytes=1, seconds=1).pk,
+        "voice": Voice.objects.create(host=host, name="only-theirs", form="wav", size_bytes=1, seconds=1).pk,
         "audition": Audition.objects.create(row=row, request={}, audio=b"RIFF", seconds=1).pk,
         "talker": row.pk,
         "revision": 2,
@@ -82,7 +82,7 @@ def test_what_another_host_has_is_not_found_here(visit, tree, other, path):
     data = CHANGE[path][1] if path in CHANGE else {}
     for answer in (client.get(address), client.post(address, data)):
         assert answer.status_code in (404, 405), answer.content[:300]
-        assert b"zq" not in answer.content
+        assert b"only-theirs" not in answer.content
     assert stored() == before
 
 
@@ -106,14 +106,14 @@ def test_a_person_ends_and_revokes_only_what_is_theirs(visit, tree):
     people = get_user_model().objects
     mine, theirs = visit("viewer"), visit("editor")
     theirs.get("/")
-    theirs.post("/account/tokens/", {"name": "zq", "days": "30"})
+    theirs.post("/account/tokens/", {"name": "only-theirs", "days": "30"})
     session = UserSession.objects.filter(user=people.get(username="editor")).first()
-    token = ApiToken.objects.get(name="zq")
+    token = ApiToken.objects.get(name="only-theirs")
     assert mine.post("/account/sessions/end/", {"session": str(session.pk)}).status_code == 404
     assert mine.post(f"/account/tokens/{token.pk}/revoke/").status_code == 404
     assert theirs.get("/account/").status_code == 200
     assert ApiToken.objects.filter(pk=token.pk).exists()
-    assert b"zq" not in mine.get("/account/").content
+    assert b"only-theirs" not in mine.get("/account/").content
     admin = visit("admin")
     viewer = people.get(username="viewer")
     assert admin.post(f"/access/users/{viewer.pk}/sessions/{session.pk}/end/").status_code == 404
@@ -121,8 +121,8 @@ def test_a_person_ends_and_revokes_only_what_is_theirs(visit, tree):
 
 
 def test_an_administrator_revokes_no_token_of_another_as_their_own(visit, tree):
-    visit("editor").post("/account/tokens/", {"name": "zq", "days": "30"})
-    number = ApiToken.objects.get(name="zq").pk
+    visit("editor").post("/account/tokens/", {"name": "only-theirs", "days": "30"})
+    number = ApiToken.objects.get(name="only-theirs").pk
     assert visit("admin").post(f"/account/tokens/{number}/revoke/").status_code == 404
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from models_app.core.launch.tokens import FlagToken, split_flag_token
 
 _SCALED = re.compile(r":[-+]?\.?\d[^:/]*$")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +87,15 @@ def read_words(table: FlagTable, tokens: Iterable[str]) -> list[Word]:
     """Each token in order. A known flag takes its values even when they start with `-`; an unknown flag takes none."""
     words: list[Word] = []
     owner: FlagRow | None = None
-    pending = 0
+    pending, complete = 0, False
     for token in tokens:
-        if pending:
+        if pending and not (complete and not _NUMBER.fullmatch(token)):
             words.append(Word(token, owner, is_value=True))
-            complete = owner is not None and owner.joined and _SCALED.search(token)
-            pending = 0 if complete else pending - 1
+            # `FNAME:SCALE` is all, unless a number follows: then the name of the file only looks like it.
+            complete = owner is not None and owner.joined and bool(_SCALED.search(token))
+            pending -= 1
             continue
+        pending, complete = 0, False
         if not token.startswith("-"):
             words.append(Word(token))
             continue
