@@ -86,7 +86,6 @@ def signed_in_with(folder: Path) -> tuple[Any, list[int]]:
     import django
 
     django.setup()
-    from django.conf import settings
     from django.contrib.auth import get_user_model
     from django.core.management import call_command
     from django.test import Client
@@ -96,11 +95,8 @@ def signed_in_with(folder: Path) -> tuple[Any, list[int]]:
     from models_app.models import Root, Row
     from quartermaster_site.access.audit import Actor
     from quartermaster_site.access.models import Account, Installation
-    from quartermaster_site.celery import app
 
-    settings.ALLOWED_HOSTS = ["*"]
-    settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
-    app.conf.task_always_eager = True
+    without_a_web_server()
     call_command("migrate", verbosity=0)
     call_command("createcachetable", verbosity=0)
     user = get_user_model().objects.create_user("bench", password=os.urandom(12).hex())
@@ -113,6 +109,17 @@ def signed_in_with(folder: Path) -> tuple[Any, list[int]]:
     client = Client()
     client.force_login(user)
     return client, list(Row.objects.filter(model_class="llm").values_list("pk", flat=True))
+
+
+def without_a_web_server() -> None:
+    """Pages and tasks in this process, once Django is set up."""
+    from django.conf import settings
+
+    from quartermaster_site.celery import app
+
+    settings.ALLOWED_HOSTS = ["*"]
+    settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    app.conf.task_always_eager = True
 
 
 def _finish_setup(installation: Any) -> None:
