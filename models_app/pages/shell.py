@@ -5,12 +5,13 @@ One lazy object per request, shared by the view and the templates: a fragment th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import Count, F, FilteredRelation, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, JSONObject
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -19,7 +20,7 @@ from gpus_app.models import Host
 from gpus_app.selectors import hosts
 from models_app.core.export.drift import Case
 from models_app.drift_rows import WORDS
-from models_app.models import Publishing, Revision, Root, Router, TargetWatch
+from models_app.models import Revision, Root
 from models_app.pages.drift_page import BY_HAND, STRIP_WORDS
 from models_app.pages.navigation import NavGroup, Navigation
 from models_app.router_rows import STALE_AFTER
@@ -81,37 +82,37 @@ def _number_of(rows: QuerySet[Any], counted: str = "pk") -> Coalesce:
     return Coalesce(Subquery(per_host.values("n")), 0)
 
 
-_NEWEST = Revision.objects.filter(host=OuterRef("pk")).order_by("-number")
-_WRITTEN = _NEWEST.filter(state=Revision.State.WRITTEN)
-_WATCHES = TargetWatch.objects.filter(host=OuterRef("pk"), path=OuterRef("publish_path"))
-_ROUTERS = Router.objects.filter(host=OuterRef("pk"))
+_REVISIONS = Revision.objects.filter(host=OuterRef("pk")).order_by("-number")
+_FACTS = JSONObject(number="number", state="state", body="body_sha256")
 _OF_HOSTS = {
     "last_scan_at": Subquery(
         Root.objects.filter(host=OuterRef("pk")).order_by("-last_scan_at").values("last_scan_at")[:1]
     ),
-    "newest_number": Subquery(_NEWEST.values("number")[:1]),
-    "newest_state": Subquery(_NEWEST.values("state")[:1]),
-    "newest_body": Subquery(_NEWEST.values("body_sha256")[:1]),
-    "written_body": Subquery(_WRITTEN.values("body_sha256")[:1]),
-    "written_number": Subquery(_WRITTEN.values("number")[:1]),
-    "pinned_number": Subquery(Publishing.objects.filter(host=OuterRef("pk")).values("pinned__number")[:1]),
-    "drift_case": Subquery(_WATCHES.values("case")[:1]),
-    "drift_sha256": Subquery(_WATCHES.values("sha256")[:1]),
-    "drift_taken": Subquery(_WATCHES.values("taken")[:1]),
-    "drift_later": Subquery(_WATCHES.values("later")[:1]),
-    "by_hand_since": Subquery(_WATCHES.values("by_hand_since")[:1]),
-    "router_url": Subquery(_ROUTERS.values("url")[:1]),
-    "router_problem": Subquery(_ROUTERS.values("problem")[:1]),
-    "router_seen_at": Subquery(_ROUTERS.values("seen_at")[:1]),
-    "router_held": Subquery(_ROUTERS.values("held")[:1]),
+    "newest": Subquery(_REVISIONS.values(facts=_FACTS)[:1]),
+    "written": Subquery(_REVISIONS.filter(state=Revision.State.WRITTEN).values(facts=_FACTS)[:1]),
+    "pinned_number": F("publishing__pinned__number"),
+    "drift_case": F("watch__case"),
+    "drift_sha256": F("watch__sha256"),
+    "drift_taken": F("watch__taken"),
+    "drift_later": F("watch__later"),
+    "by_hand_since": F("watch__by_hand_since"),
+    "router_url": F("router__url"),
+    "router_problem": F("router__problem"),
+    "router_seen_at": F("router__seen_at"),
+    "router_held": F("router__held"),
 }
+"""What has one row a host is joined: a subquery for each column would cost more than all the rest of the query."""
 
 
 def _counts(user: Any) -> dict[str, Any]:
     """What the frame says of each host: of models, findings and jobs those that the person may see."""
     findings = seen_findings(user).exclude(level="info").exclude(ACKNOWLEDGED)
     unfinished = job_sight(user).seen(Job.objects.filter(state__in=UNFINISHED))
-    return _OF_HOSTS | {
+    # Django writes into a filtered relation, so it is made anew.
+    watch = FilteredRelation("target_watch", condition=Q(target_watch__path=F("publish_path")))
+    return {
+        "watch": watch,
+        **_OF_HOSTS,
         "model_count": _number_of(seen_rows(user), "model_key"),
         "finding_count": _number_of(findings),
         "job_count": _number_of(unfinished),
@@ -145,19 +146,20 @@ class Strip:
     @property
     def config(self) -> ConfigState | None:
         """Whether the newest planned text is on the host already."""
-        number: int | None = getattr(self.host, "newest_number", None)
-        if self.host is None or number is None:
+        newest: Mapping[str, Any] | None = getattr(self.host, "newest", None)
+        if self.host is None or newest is None:
             return None
+        number, state = newest["number"], newest["state"]
+        written: Mapping[str, Any] | None = self.host.written  # type: ignore[attr-defined]
         if pinned := self.host.pinned_number:  # type: ignore[attr-defined]
             return ConfigState(
                 f"pinned to rev {pinned}", reverse("models:config-history", args=[self.host.slug]), urgent=True
             )
         url = reverse("models:config-show", args=[self.host.slug])
-        state = self.host.newest_state  # type: ignore[attr-defined]
         if state == Revision.State.BLOCKED:
             return ConfigState("blocked", url, urgent=True)
-        if self.host.written_sha256 and self.host.newest_body == self.host.written_body:  # type: ignore[attr-defined]
-            return ConfigState(f"rev {self.host.written_number} written", url, urgent=False)  # type: ignore[attr-defined]
+        if self.host.written_sha256 and written and newest["body"] == written["body"]:
+            return ConfigState(f"rev {written['number']} written", url, urgent=False)
         if not self.host.publish_path:
             return ConfigState(f"rev {number}", url, urgent=False)
         review = reverse("models:config-review", args=[self.host.slug])
