@@ -18,7 +18,7 @@ lint, types, contracts and every test in parallel; with arguments, pytest with t
   quartermaster test tests/core -k discovery
   quartermaster test -m 'not browser'
 
-QM_TEST_WORKERS=N   processes for the tests (one for each core)
+QM_TEST_WORKERS=N   processes for the tests (one for each core, and one)
 QM_COVERAGE=1       coverage also on Python 3.11, where it is slow
 QM_CHROMIUM=FILE    the browser to drive, in place of Debian's chromium
 QM_LLAMA_BIN=DIR    runs the checks against a real llama.cpp too"""
@@ -85,9 +85,13 @@ def main(arguments: list[str]) -> int:
         print(f"not running the tests: {', '.join(failed)} failed", flush=True)
         return 1
     ensure_browser()
-    workers = os.environ.get("QM_TEST_WORKERS", "auto")
-    parallel = ["-n", workers, "--dist", "loadgroup", "-q", *coverage()]
+    parallel = ["-n", workers(), "--dist", "loadgroup", "-q", *coverage()]
     return subprocess.run([*pytest, *parallel], cwd=ROOT, env=environment(), check=False).returncode
+
+
+def workers() -> str:
+    """One more than cores: tests of browsers, brokers and routers wait much of their time, and work fills it."""
+    return os.environ.get("QM_TEST_WORKERS") or str((os.cpu_count() or 1) + 1)
 
 
 def coverage() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -34,17 +35,27 @@ def label(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=label)
-def test_modules_stay_small(path):
-    lines = path.read_text(encoding="utf-8").count("\n")
-    assert lines <= MODULE_LINES or is_data(path), f"{lines} lines: is it one thing?"
+@functools.cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@functools.cache
+def functions_of(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [
+        node for node in ast.walk(ast.parse(text_of(path))) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
+def test_modules_stay_small():
+    """A longer one: is it one thing?"""
+    lines = {label(path): text_of(path).count("\n") for path in MODULES if not is_data(path)}
+    assert not {name: count for name, count in lines.items() if count > MODULE_LINES}
 
 
 def is_data(path: Path) -> bool:
     """A module that holds tables only (no function longer than a few lines) may be longer."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return sum(length(node) for node in functions) <= 60
+    return sum(length(node) for node in functions_of(path)) <= 60
 
 
 def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -58,27 +69,25 @@ def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return total
 
 
-@pytest.mark.parametrize("path", MODULES, ids=label)
-def test_functions_stay_small(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    long = {
-        node.name: length(node)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and length(node) > FUNCTION_LINES
+def test_functions_stay_small():
+    assert not {
+        f"{label(path)}: {node.name}": length(node)
+        for path in MODULES
+        for node in functions_of(path)
+        if length(node) > FUNCTION_LINES
     }
-    assert not long
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=label)
-def test_templates_stay_small(path):
-    assert path.read_text(encoding="utf-8").count("\n") <= TEMPLATE_LINES
+def test_templates_stay_small():
+    lines = {label(path): text_of(path).count("\n") for path in TEMPLATES}
+    assert not {name: count for name, count in lines.items() if count > TEMPLATE_LINES}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=label)
-def test_modules_say_what_they_own(path):
-    text = path.read_text(encoding="utf-8")
-    assert not text.strip() or ast.get_docstring(ast.parse(text)), "a module docstring says what the module owns"
-    assert path.stem not in FORBIDDEN_WORDS
+def test_modules_say_what_they_own():
+    """In a docstring, and with a name that means something."""
+    said = {path: ast.get_docstring(ast.parse(text_of(path))) for path in MODULES if text_of(path).strip()}
+    assert not [label(path) for path, words in said.items() if not words]
+    assert not [label(path) for path in MODULES if path.stem in FORBIDDEN_WORDS]
 
 
 def test_cores_import_without_django():
