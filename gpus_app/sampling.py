@@ -11,7 +11,7 @@ import os
 import secrets
 import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from celery.signals import worker_ready, worker_shutting_down
@@ -20,7 +20,7 @@ from gpus_app.core.probes import drm_clients, nvidia, owners
 from gpus_app.core.probes.disks import Disks
 from gpus_app.core.probes.machine import read_machine
 from gpus_app.core.readings import DeviceReading, MachineReading
-from gpus_app.core.use import DeviceUse, device_use
+from gpus_app.core.use import DeviceUse, busy_percent, device_use
 from quartermaster_site import env
 from quartermaster_site.celery import app
 from quartermaster_site.jobs.dispatch import CONTROL_QUEUE, send
@@ -59,6 +59,8 @@ class Sampler:
         self._disks = Disks()
         self._router: int | None = None
         self._looked_at = float("-inf")
+        self._idle: dict[int, tuple[float, int]] = {}
+        """Index of a device -> when, and how long it had slept then."""
 
     def is_wanted(self) -> bool:
         return time.monotonic() < self.order.until
@@ -66,7 +68,7 @@ class Sampler:
     def take(self) -> dict[str, Any]:
         """The machine as it is now, as JSON."""
         started = time.monotonic()
-        machine = read_machine()
+        machine = self._with_use(read_machine())
         ours, note = self._our_processes(machine)
         self._number += 1
         return {
@@ -80,6 +82,19 @@ class Sampler:
             "failed": list(machine.failed),
             "took_seconds": round(time.monotonic() - started, 3),
         }
+
+    def _with_use(self, machine: MachineReading) -> MachineReading:
+        """With how much devices were used since the last sample, where a driver only counts how long they slept."""
+        now, before = time.monotonic(), self._idle
+        slept = {item.index: item.idle_milliseconds for item in machine.devices}
+        self._idle = {index: (now, total) for index, total in slept.items() if total is not None}
+        devices = []
+        for item in machine.devices:
+            if item.index in before and item.index in self._idle:
+                at, total = before[item.index]
+                item = replace(item, utilisation_percent=busy_percent(self._idle[item.index][1] - total, now - at))
+            devices.append(item)
+        return replace(machine, devices=tuple(devices))
 
     def _our_processes(self, machine: MachineReading) -> tuple[frozenset[int], str]:
         """Our processes, or why they are not known. Nobody looks for them where there is no device."""

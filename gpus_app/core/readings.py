@@ -40,6 +40,8 @@ class DeviceReading:
     temperature_celsius: float | None = None
     utilisation_percent: float | None = None
     power_watts: float | None = None
+    idle_milliseconds: int | None = None
+    """How long it has slept so far, where the driver counts that and does not tell how much it is used."""
     reserved_bytes: int = 0
     """What the driver keeps for itself, part of `used_bytes`; 0 where it does not say."""
     processes: tuple[ProcessReading, ...] | None = None

@@ -10,6 +10,8 @@ from gpus_app.core.units import GIB
 
 _SURPRISING_BYTES = GIB
 """A driver keeps less than that for itself."""
+_MOST_ASLEEP = 1.2
+"""Of the time that passed: both are read a moment apart, more is another kind of figure."""
 MOST_NAMED = 5
 """Of the processes of others on one device, the largest."""
 
@@ -57,3 +59,11 @@ def device_use(
         known[pid] = max(sizes[pid], known.get(pid, 0))
     others = sorted(((names[pid] or "?", sizes[pid]) for pid in names), key=lambda item: (-item[1], item[0]))
     return DeviceUse(sum(known.values()), others=tuple(others[:MOST_NAMED]))
+
+
+def busy_percent(slept_milliseconds: int, passed_seconds: float) -> float | None:
+    """How much of the time a device was awake; None where the figures make no sense, as when the machine slept."""
+    if passed_seconds <= 0 or slept_milliseconds < 0:
+        return None
+    asleep = slept_milliseconds / (1000 * passed_seconds)
+    return round(100 * (1 - min(1.0, asleep)), 1) if asleep <= _MOST_ASLEEP else None

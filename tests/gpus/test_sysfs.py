@@ -123,6 +123,25 @@ def test_an_intel_card(tmp_path, driver, files, used):
     assert (device.temperature_celsius, device.utilisation_percent) == (55, None)
 
 
+@pytest.mark.parametrize(
+    ("files", "milliseconds"),
+    [
+        ({"device/tile0/gt0/gtidle/idle_residency_ms": 12345}, 12345),
+        ({"gt/gt0/rc6_residency_ms": 77, "power/rc6_residency_ms": 78}, 77),
+        ({"power/rc6_residency_ms": 78}, 78),
+        ({"power/rc6_residency_ms": "no"}, None),
+        ({"gt/gt0/rc6_residency_ms": 77, "device/power/runtime_status": "suspended"}, None),
+        ({}, None),
+    ],
+)
+def test_how_long_an_intel_card_slept(tmp_path, files, milliseconds):
+    card = tmp_path / "drm" / "card1"
+    write(card, {"device/uevent": "DRIVER=xe", "device/lmem_total_bytes": 16 * GIB, **files})
+    write(tmp_path / "dri", {"card1": ""})
+    (device,) = intel.read(tmp_path / "drm", tmp_path / "dri").devices
+    assert device.idle_milliseconds == milliseconds
+
+
 def test_an_integrated_intel_gpu_and_a_card_that_keeps_silent(tmp_path):
     write(tmp_path / "card0" / "device", {"uevent": "DRIVER=i915\nPCI_SLOT_NAME=0000:00:02.0"})
     write(tmp_path / "card1" / "device", {"uevent": "DRIVER=xe\nPCI_SLOT_NAME=0000:03:00.0"})

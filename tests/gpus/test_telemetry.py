@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.utils import timezone
@@ -238,6 +240,22 @@ def machine(monkeypatch):
 
 
 class TestSampler:
+    def test_use_is_told_from_two_samples_where_a_driver_counts_sleep(self, monkeypatch):
+        clock = iter((100.0, 105.0, 110.0, 115.0))
+        monkeypatch.setattr(sampling, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+        card = DeviceReading(0, "Arc", 16 << 30, vendor="intel", idle_milliseconds=1000)
+        amd = DeviceReading(1, "RX", 16 << 30, vendor="amd", utilisation_percent=7.0)
+        sampler = sampling.Sampler()
+
+        def use(idle):
+            machine = MachineReading((replace(card, idle_milliseconds=idle), amd), None)
+            return [device.utilisation_percent for device in sampler._with_use(machine).devices]
+
+        assert use(1000) == [None, 7.0]
+        assert use(2000) == [80.0, 7.0]
+        assert use(None) == [None, 7.0]
+        assert use(9000) == [None, 7.0]
+
     def test_what_it_sends_is_believed(self, sampled, machine, tmp_path):
         sampler = sampling.Sampler()
         sampler.order = sampling.Order(time.monotonic() + 60, (str(tmp_path), "/no/such/folder"))

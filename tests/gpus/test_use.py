@@ -8,10 +8,12 @@ import subprocess
 import sys
 import threading
 
+import pytest
+
 from gpus_app.core.probes import disks, owners
 from gpus_app.core.readings import DeviceReading, ProcessReading
 from gpus_app.core.units import GIB
-from gpus_app.core.use import DeviceUse, device_use
+from gpus_app.core.use import DeviceUse, busy_percent, device_use
 
 OURS = frozenset({10, 11})
 NAMES = {20: "python3", 21: "Xorg", 22: "blender"}
@@ -21,6 +23,14 @@ def card(*processes, used=20):
     return DeviceReading(
         0, "card", 24 * GIB, int(used * GIB), processes=tuple(ProcessReading(*each) for each in processes)
     )
+
+
+@pytest.mark.parametrize(
+    ("slept_milliseconds", "passed_seconds", "percent"),
+    [(0, 5, 100), (5000, 5, 0), (5100, 5, 0), (3750, 5, 25), (-1, 5, None), (9000, 5, None), (0, 0, None)],
+)
+def test_a_device_is_busy_while_it_does_not_sleep(slept_milliseconds, passed_seconds, percent):
+    assert busy_percent(slept_milliseconds, passed_seconds) == percent
 
 
 def test_ours_and_theirs():

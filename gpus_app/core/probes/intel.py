@@ -12,6 +12,11 @@ _DRIVERS = ("xe", "i915")
 _TOTALS = ("lmem_total_bytes", "device/lmem_total_bytes", "device/tile0/vram0/total", "device/mem_info_vram_total")
 _AVAILABLE = ("lmem_avail_bytes", "device/lmem_avail_bytes")
 _USED = ("device/tile0/vram0/used", "device/mem_info_vram_used")
+_IDLE = (
+    "device/tile0/gt0/gtidle/idle_residency_ms",  # xe
+    "gt/gt0/rc6_residency_ms",  # i915
+    "power/rc6_residency_ms",  # i915 before Linux 5.19
+)
 _INTEGRATED_SLOT = "0000:00:02.0"
 """Where every integrated GPU of Intel sits."""
 
@@ -49,6 +54,7 @@ def _card(number: int, card: Path, total: int) -> DeviceReading:
         pci_address=sysfs.pci_address(device),
         temperature_celsius=sysfs.temperature_celsius(device, ("temp2_input", "temp1_input")),
         power_watts=sysfs.power_watts(device),
+        idle_milliseconds=_idle_milliseconds(card),
     )
 
 
@@ -62,6 +68,15 @@ def _used(card: Path, total: int) -> int:
     if any((card / name).exists() for name in _AVAILABLE):
         return max(0, total - _first(card, _AVAILABLE))
     return _first(card, _USED)
+
+
+def _idle_milliseconds(card: Path) -> int | None:
+    """How long the render and compute engines have slept so far; None where the driver does not count it, or not now
+    because the whole card is switched off.
+    """
+    if sysfs.text(card / "device" / "power" / "runtime_status") == "suspended":
+        return None
+    return next((value for name in _IDLE if (value := sysfs.number(card / name)) is not None), None)
 
 
 def _first(card: Path, names: tuple[str, ...]) -> int:
