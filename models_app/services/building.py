@@ -60,14 +60,13 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
         return {"models": 0}
     last_change = newest_change(host)
     facts = replace(host_facts(host), excesses=excesses_by_path(host, rows))
-    notes = PlanNotes()
-    planner = HostPlanner(facts, HeadersAhead(host, found), notes.take)
-    generated = planned_file(
-        host, found, facts, planner, lambda done, total, name: report.progress("Planning", done, total, current=name)
-    )
+    notes, generated = _planned(host, found, facts, report)
     report.progress("Storing", 0, len(rows), unit="models")
     inputs = inputs_of(host, facts, rows, last_change)
     details = details_of(generated, inputs)
+    # The text holds the entries: ten thousand of them, and what they were planned from, make room for storing it.
+    generated = replace(generated, document=replace(generated.document, models=generated.document.skipped))
+    del found
     plans, renamed = _stored_plans(rows, notes, generated)
     with transaction.atomic():
         Host.objects.select_for_update().get(pk=host.pk)
@@ -93,6 +92,17 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
         "created": created,
         "warnings": sum(finding.severity != "note" for finding in generated.findings),
     }
+
+
+def _planned(
+    host: Host, rows: Sequence[catalog.Row], facts: HostFacts, report: ControlReporter
+) -> tuple[PlanNotes, Generated]:
+    """What is kept of the plans, and the file."""
+    notes = PlanNotes()
+    planner = HostPlanner(facts, HeadersAhead(host, rows), notes.take)
+    return notes, planned_file(
+        host, rows, facts, planner, lambda done, total, name: report.progress("Planning", done, total, current=name)
+    )
 
 
 def _rows_of(host: Host) -> tuple[list[Row], list[catalog.Row]]:
@@ -172,8 +182,7 @@ def _stored_plans(rows: Sequence[Row], notes: PlanNotes, generated: Generated) -
         if served != row.served_id:
             row.served_id = served
             renamed.append(row)
-        unplanned = (stored_columns(_unplanned(row, reasons.get(row.path, "")), None),)
-        for columns in notes.columns.get(row.path) or unplanned:
+        for columns in notes.columns.get(row.path) or (_unplanned(row, reasons.get(row.path, "")),):
             plans.append(StoredPlan(row=row, planned_at=now, **columns))
     return plans, renamed
 
@@ -187,8 +196,8 @@ def _left_out(host: Host, notes: PlanNotes, generated: Generated) -> Iterator[ca
             yield catalog.Finding(LEFT_OUT, item.path, item.reason, level)
 
 
-def _unplanned(row: Row, reason: str) -> catalog.Plan:
-    return catalog.Plan(
+def _unplanned(row: Row, reason: str) -> dict[str, Any]:
+    plan = catalog.Plan(
         profile_id=row.served_id,
         model_class=row.model_class,
         verdict="unplanned",
@@ -196,6 +205,7 @@ def _unplanned(row: Row, reason: str) -> catalog.Plan:
         projection=None,
         skip_reason=reason or "set to be skipped",
     )
+    return stored_columns(plan, None)
 
 
 def _store_revision(host: Host, job: Job, generated: Generated, inputs: dict[str, str]) -> tuple[Revision, bool]:

@@ -5,7 +5,7 @@ pages, for what is written, and for the verb `check`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from models_app.core.errors import LaunchError
@@ -27,7 +27,6 @@ class CheckedFile:
     dialect: str
     loaded: Loaded
     rules: str
-    _split: dict[str, list[str] | LaunchError] = field(default_factory=dict)
 
     def found(self, rule: str, severity: str, path: Path, message: str) -> CheckFinding:
         return finding(rule, severity, path, self.tree.line_of(path), message)
@@ -37,13 +36,11 @@ class CheckedFile:
         return self.loaded.models
 
     def words(self, model_id: str) -> list[str] | LaunchError:
-        """The words of a model's command, or why it has none. Several rules ask, so the answer is kept."""
-        if model_id not in self._split:
-            try:
-                self._split[model_id] = split_command(self.models[model_id]["cmd"], self.rules)
-            except LaunchError as error:
-                self._split[model_id] = error
-        return self._split[model_id]
+        """The words of a model's command, or why it has none. Not kept: of a large file they are megabytes."""
+        try:
+            return split_command(self.models[model_id]["cmd"], self.rules)
+        except LaunchError as error:
+            return error
 
     def given(self, model_id: str) -> Mapping[str, Any]:
         """A model as it stands in the file, macros in place."""

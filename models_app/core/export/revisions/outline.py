@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from models_app.core.errors import ExportError, LaunchError
@@ -65,6 +65,9 @@ class ModelOutline:
         return found if isinstance(found, str) else found[-1] if found else ""
 
 
+_MODEL_FIELDS = fields(ModelOutline)
+
+
 @dataclass(frozen=True, slots=True)
 class Outline:
     """`top` are the keys of the file beside its models, nested ones with dots."""
@@ -73,7 +76,12 @@ class Outline:
     top: Mapping[str, Value] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Mappings and lists are those of the outline: there may be ten thousand models."""
+        models = {
+            name: {item.name: getattr(model, item.name) for item in _MODEL_FIELDS}
+            for name, model in self.models.items()
+        }
+        return {"models": models, "top": self.top}
 
 
 def outline_from_json(data: Mapping[str, Any]) -> Outline:
