@@ -16,6 +16,7 @@ from models_app import services
 from models_app.models import Root, Row
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import Installation
+from tests.kept_rows import KeptRows
 from tests.zoo import zoo
 
 MODELS = ("qwen3-0.6b-q8_0", "qwen3-8b-q4_k_m", "mixtral-8x7b-q4_0", "nomic-embed-text-v1.5-f16")
@@ -45,11 +46,20 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def found_on_the_shelf() -> KeptRows:
+    return KeptRows()
+
+
 @pytest.fixture
-def scanned(gpu_host: Host, shelf: Path, django_capture_on_commit_callbacks: Any) -> Host:
+def scanned(gpu_host: Host, shelf: Path, found_on_the_shelf: KeptRows, django_capture_on_commit_callbacks: Any) -> Host:
     """The shelf as a real scan found it, planned and rendered."""
-    Root.objects.create(host=gpu_host, path=str(shelf))
-    run(django_capture_on_commit_callbacks, lambda: services.start_scan(host=gpu_host, actor=Actor()))
+
+    def scan() -> None:
+        Root.objects.create(host=gpu_host, path=str(shelf))
+        run(django_capture_on_commit_callbacks, lambda: services.start_scan(host=gpu_host, actor=Actor()))
+
+    found_on_the_shelf.store(scan)
     return get_host(gpu_host.slug)
 
 
