@@ -18,7 +18,7 @@ from gpus_app.core.budget import (
     recommended_vram_gib,
     seed_budget,
 )
-from gpus_app.core.gpu_set import DevicePolicy, GpuSet, gpu_set
+from gpus_app.core.gpu_set import DevicePolicy, GpuDevice, GpuSet, fold, gpu_set
 from gpus_app.core.readings import DeviceReading, MemoryReading
 from gpus_app.core.units import GIB, to_gib
 from gpus_app.device_settings import DeviceSettings
@@ -103,6 +103,12 @@ def idle_devices(host: Host) -> GpuSet:
     are loaded, and must not shrink with every model that is.
     """
     return gpu_set(readings(host, idle=True), device_policy(host))
+
+
+def unused_devices(host: Host) -> tuple[GpuDevice, ...]:
+    """The devices of the machine that plans do not use."""
+    policy, used = device_policy(host), {device.index for device in idle_devices(host).devices}
+    return tuple(fold(reading, policy) for reading in readings(host) if reading.index not in used)
 
 
 def ram_reading(host: Host) -> MemoryReading | None:

@@ -52,6 +52,11 @@ class Budget:
     """The order in which the devices are filled, equal ones together; empty where it is the same for all."""
 
     @property
+    def only_id(self) -> str:
+        """What the backend calls the only device in use, where it would see others too; "" elsewhere."""
+        return self.backend_ids[0] if len(self.device_bytes) == 1 and self.backend_ids else ""
+
+    @property
     def by_preference(self) -> tuple[int, ...]:
         """Positions of the devices in the order in which a launch that needs only some of them takes them: the
         preferred, of these the largest.
@@ -132,6 +137,8 @@ def budget_for_set(
         return Budget(ram_bytes=_bytes_of(ram_gib), runtime=runtime)
     order = list(range(len(members)))
     ids = backend_ids if len(backend_ids) == len(members) else ()
+    if others and runtime == CUDA and len(members) == 1:
+        ids = ()  # the driver's own number says as much
     if ids:
         order = [position for position in order if position != main] + [main]
     chosen = [members[position] for position in order]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gpus_app.models import Backend
-from gpus_app.selectors import idle_devices
+from gpus_app.selectors import idle_devices, unused_devices
 from models_app.convert import backend_devices, is_refused
 from models_app.core.launch.backends import kind_classes
 from models_app.core.launch.executables import Executable, readable_kinds
@@ -195,7 +195,13 @@ def _devices(found: HostBackends, row: Backend) -> tuple[tuple[DeviceLine, ...],
         return (), "it sees no GPU"
     members = idle_devices(found.host).devices
     names = {device.index: f"GPU {device.index}" for device in members}
-    ids = dict(zip(matched_ids(members, listed), (names[device.index] for device in members), strict=False))
+    ids = dict(
+        zip(
+            matched_ids(members, listed, unused_devices(found.host)),
+            (names[device.index] for device in members),
+            strict=False,
+        )
+    )
     lines = tuple(DeviceLine(device.id, device.name, ids.get(device.id, "")) for device in listed)
     if ids or not members or any(device.tag for device in listed):
         return lines, ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpus_app.core.budget import Budget
 from gpus_app.models import Backend, Host
-from gpus_app.selectors import host_budget, idle_devices
+from gpus_app.selectors import host_budget, idle_devices, unused_devices
 from models_app import convert
 from models_app.core.launch.audio_devices import AudioDevice
 from models_app.core.launch.program_text import audio_devices, matched_ids
@@ -38,9 +38,9 @@ def known_backends(host: Host) -> Known:
 
 def _facts(host: Host, row: Backend) -> BackendFacts:
     devices = convert.backend_devices(row) or ()
-    members = idle_devices(host).devices
-    # A single device needs no name; the spec's `--device` is for sets.
-    ids = matched_ids(members, devices) if len(members) > 1 else ()
+    members, others = idle_devices(host).devices, unused_devices(host)
+    # A single device needs no name where there is no other; the spec's `--device` is for sets.
+    ids = matched_ids(members, devices, others) if len(members) > 1 or others else ()
     budget = host_budget(host, backend_ids=ids) if ids else None
     joined = row.probe.get("joined_lora_scale") is True
     return BackendFacts(row.kind, convert.backend_flags(row), budget, audio_devices(devices), joined)

@@ -64,7 +64,13 @@ def check_inputs(row: Row, preview: Preview) -> dict[str, Any]:
         raise Refused(f"This plan cannot be checked: {error.message}.") from error
     split = plan.placement.tensor_split if plan.placement else ()
     budget = preview.budget
-    env = entry_env("llm", device_count=len(budget.device_bytes), tensor_split=split, visible_ids=budget.visible_ids)
+    env = entry_env(
+        "llm",
+        device_count=len(budget.device_bytes),
+        tensor_split=split,
+        visible_ids=budget.visible_ids,
+        only_device=budget.only_id,
+    )
     return {
         "server": plan.argv[0],
         "named": check_settings_of(row.host).program,

@@ -6,9 +6,12 @@ import pytest
 
 from gpus_app.models import Backend, Device
 from gpus_app.selectors import get_host
+from gpus_app.services import save_device_settings
 from models_app import convert
 from models_app.core.catalog import Header
 from models_app.core.catalog import Row as CoreRow
+from models_app.core.export.entry import plan_env
+from models_app.core.export.environment import entry_env
 from models_app.core.settings import LoraRef
 from models_app.core.settings import Override as CoreOverride
 from models_app.models import Override, Root, Row
@@ -244,6 +247,53 @@ def test_a_pin_decides_whose_names_count(two_cards):
     asked(two_cards, "b", devices=vulkan)
     facts = host_facts(two_cards)
     assert facts.budget_for(CoreOverride(backend="b")).backend_ids == ("Vulkan1", "Vulkan0")
+
+
+def test_a_reserve_makes_no_other_card(two_cards, actor):
+    asked(two_cards)
+    save_device_settings(host=two_cards, values={"deviceReserveGB": {"0": 8.0}}, version=0, actor=actor)
+    assert host_facts(get_host(two_cards.slug)).budget_for(CoreOverride()).backend_ids == ("CUDA0", "CUDA1")
+
+
+@pytest.fixture
+def equal_cards(host):
+    """Three of one kind, and what a Vulkan program calls them."""
+    for index in range(3):
+        Device.objects.create(
+            host=host, index=index, name="RX 7900 XTX", vendor="amd", total_bytes=24 * GIB, free_bytes=24 * GIB
+        )
+    listed = [{"id": f"Vulkan{n}", "name": "AMD RX 7900 XTX", "total_bytes": 24 * GIB, "tag": ""} for n in range(3)]
+    asked(host, devices=listed)
+    asked(host, "p", "sd", devices=listed)
+    return host
+
+
+@pytest.mark.parametrize(
+    ("preference", "ids", "only"),
+    [
+        ({"0": "never"}, ("Vulkan2", "Vulkan1"), ""),
+        ({"0": "never", "1": "never"}, ("Vulkan2",), "Vulkan2"),
+        ({"2": "last", "0": "last"}, ("Vulkan0", "Vulkan2", "Vulkan1"), ""),
+    ],
+)
+def test_equal_cards_are_told_apart_by_their_order(equal_cards, actor, preference, ids, only):
+    save_device_settings(host=equal_cards, values={"devicePreference": preference}, version=0, actor=actor)
+    budget = host_facts(get_host(equal_cards.slug)).budget_for(CoreOverride())
+    assert (budget.backend_ids, budget.only_id) == (ids, only)
+
+
+def test_the_only_card_in_use_is_the_only_one_that_is_seen(equal_cards, actor, zoo_header):
+    save_device_settings(
+        host=equal_cards, values={"devicePreference": {"0": "never", "1": "never"}}, version=0, actor=actor
+    )
+    facts, header = host_facts(get_host(equal_cards.slug)), zoo_header("qwen3-0.6b-q8_0")
+    row = CoreRow(id="m", full_path="/m.gguf", model_class="llm")
+    [plan, *_] = HostPlanner(facts, lambda path: None)(row, header, CoreOverride())
+    budget = facts.budget_for(CoreOverride())
+    assert plan_env(plan, budget) == ["GGML_VK_VISIBLE_DEVICES=2"]
+    assert "--device" not in plan.argv
+    assert entry_env("image", device_count=1, only_device=budget.only_id) == ["GGML_VK_VISIBLE_DEVICES=2"]
+    assert entry_env("asr", device_count=1, only_device=budget.only_id) == []
 
 
 def test_audio_cpp_is_told_its_first_real_card_and_no_flag_that_it_does_not_know(host):

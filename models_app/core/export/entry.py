@@ -126,8 +126,10 @@ def plan_env(plan: Plan, budget: Budget | None = None) -> list[str]:
     if placement is not None or budget is None:
         on_gpu = placement is not None and placement.gpu_layers > 0
         split = placement.tensor_split if placement is not None and on_gpu else ()
-        hidden = budget.visible_ids if budget is not None and on_gpu else ()
-        return entry_env("llm", device_count=len(split), tensor_split=split, visible_ids=hidden)
+        if budget is None or not on_gpu:
+            return entry_env("llm", device_count=len(split), tensor_split=split)
+        hidden, only = budget.visible_ids, budget.only_id
+        return entry_env("llm", device_count=len(split), tensor_split=split, visible_ids=hidden, only_device=only)
     return _device_env(plan.model_class, budget)
 
 
@@ -141,6 +143,7 @@ def _device_env(model_class: str, budget: Budget) -> list[str]:
         runtime=budget.runtime,
         telemetry_index=main or 0,
         visible_ids=budget.visible_ids,
+        only_device=budget.only_id,
     )
 
 

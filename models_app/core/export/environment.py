@@ -30,17 +30,21 @@ def entry_env(
     runtime: str = "",
     telemetry_index: int = 0,
     visible_ids: Sequence[int] = (),
+    only_device: str = "",
 ) -> list[str]:
     """`NAME=value` items of one entry.
 
     `backend_device` is the main device as the backend numbers it ("" when the probe failed), `runtime` the compute
     runtime of the machine, `telemetry_index` the driver's own number of the main device. `visible_ids` are the numbers
-    of the devices that plans use, where the machine has others too.
+    of the devices that plans use, where the machine has others too; `only_device` is the one that they use, as the
+    backend numbers it, where it would see others.
     """
     if model_class == "llm" and visible_ids:
         return _pin("cuda", ",".join(map(str, visible_ids)))
     if model_class in SINGLE_DEVICE and device_count == 1 and visible_ids:
         return _pin("cuda", str(visible_ids[0]))
+    if only_device and (model_class == "llm" or model_class in SINGLE_DEVICE):
+        return _pin_of(only_device)
     if device_count < 2:
         return []
     if model_class == "llm":
@@ -49,6 +53,10 @@ def entry_env(
         return []
     if not backend_device:
         return _pin("cuda", str(telemetry_index)) if runtime == "cuda" else []
+    return _pin_of(backend_device)
+
+
+def _pin_of(backend_device: str) -> list[str]:
     found = DEVICE_ID.fullmatch(backend_device)
     return _pin(found[1].lower(), found[2]) if found else []
 

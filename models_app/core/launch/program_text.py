@@ -135,10 +135,19 @@ def audio_devices(devices: Sequence[ProgramDevice]) -> tuple[AudioDevice, ...]:
     return tuple(found)
 
 
-def matched_ids(ours: Sequence[GpuDevice], devices: Sequence[ProgramDevice]) -> tuple[str, ...]:
+def matched_ids(
+    ours: Sequence[GpuDevice], devices: Sequence[ProgramDevice], others: Sequence[GpuDevice] = ()
+) -> tuple[str, ...]:
     """What the program calls our devices, in our order; () unless every one of them is found.
 
+    `others` are devices of the machine that plans do not use: cards of the same name are told apart by their order.
     Devices that audio.cpp numbers per engine name nothing here.
     """
     listed = [ListedDevice(device.id, device.name, device.total_bytes) for device in devices if not device.tag]
-    return match_devices([(device.name, device.total_bytes) for device in ours], listed)
+    names = {device.name for device in ours}
+    rivals = [device for device in others if device.name in names]
+    wanted = sorted([*ours, *rivals], key=lambda device: device.index)
+    # A reserve makes no card smaller, only what plans may use of it.
+    found = match_devices([(device.name, device.total_bytes + device.reserve_bytes) for device in wanted], listed)
+    ids = dict(zip((device.index for device in wanted), found, strict=False))
+    return tuple(ids[device.index] for device in ours if device.index in ids)
