@@ -19,7 +19,7 @@ from quartermaster_site.number_fields import NumberField
 
 CATALOGUE: Mapping[str, Field] = {field.key: field for field in PATCH_FIELDS if field.group == "gpu"}
 _LONGER_HELP = {
-    "multiGpu": "Off: plans use the largest card alone.",
+    "multiGpu": "Off: plans use one card alone, the largest of those that come first.",
     "minGpuVramGB": "Cards with less are left out; memory shared with the host counts where it is pooled.",
     "sharedMemory": "Automatic counts it for integrated GPUs, whose own memory it is, and not for cards.",
     "poolIntegratedGpu": "Otherwise an integrated GPU counts only where there is no card.",
@@ -138,7 +138,7 @@ def _reserve(device: Device) -> NumberField:
 def _preference(device: Device) -> forms.ChoiceField:
     return forms.ChoiceField(
         label=f"Use GPU {device.index}",
-        help_text="First: a model that fits there stays there, and programs that use one device run there.",
+        help_text="First: what fits there stays there, and programs with one device run there. Last: only what others do not hold.",
         choices=list(PREFERENCE_WORDS.items()),
         required=False,
         widget=forms.Select(attrs={"class": "form-select"}),
