@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gpus_app.core.errors import QuartermasterError
 from models_app.core.discovery.hostile_names import unsafe_reason
+from quartermaster_site import env
 
 MAX_ENTRIES = 4000
 
@@ -47,6 +48,16 @@ def list_folder(path: str, permitted: Iterable[str]) -> dict[str, Any]:
     parent = os.path.dirname(real)
     reachable = parent != real and is_inside(parent, permitted)
     return {"path": real, "parent": parent if reachable else "", "entries": entries, "truncated": truncated}
+
+
+def scan_roots() -> tuple[str, ...]:
+    """Folders in which this host scans, and has what people name for its models; () when nothing is limited."""
+    return env.browse_roots() if env.text("QM_BROWSE_ROOTS") else ()
+
+
+def sight(permitted: Sequence[str]) -> Callable[[str], bool] | None:
+    """Which paths without links a walk may list: `may_see` of `list_files`. None where nothing is limited."""
+    return (lambda real: is_inside(real, permitted)) if permitted else None
 
 
 def is_inside(real: str, permitted: Iterable[str]) -> bool:

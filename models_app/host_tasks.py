@@ -62,7 +62,8 @@ def scan_folders(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
     try:
         if inputs.get("fresh"):
             cache.forget(inputs["fresh"])
-        scan = scanning.Scan(report, cache, PLATFORM, inputs.get("known", {}), inputs.get("seen", ""))
+        known, seen = inputs.get("known", {}), inputs.get("seen", "")
+        scan = scanning.Scan(report, cache, PLATFORM, known, seen, browsing.sight(browsing.scan_roots()))
         return {**scan.run(roots), "guard": guard_place()}
     finally:
         cache.close()
@@ -71,12 +72,12 @@ def scan_folders(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
 @app.task(name="models_app.host_tasks.look_at_folders")  # type: ignore[untyped-decorator]
 def look_at_folders(slug: str, token: str, roots: list[list[str]], seen: str) -> None:
     """Say whether these folders are still as the control side has them. No job: there may be nothing to tell."""
+    may_see = browsing.sight(browsing.scan_roots())
     if env.role() in ("host", "all"):
-        folder_events.follow(
-            [path for path, _ in roots], lambda: send("models_app.tasks.folders_stir", CONTROL_QUEUE, slug=slug)
-        )
+        paths = [path for path, _ in roots if may_see is None or may_see(os.path.realpath(path))]
+        folder_events.follow(paths, lambda: send("models_app.tasks.folders_stir", CONTROL_QUEUE, slug=slug))
     wanted = [Root(path, category) for path, category in roots]
-    answer = watching.look(wanted, seen, platform=PLATFORM, should_stop=folder_events.is_over)
+    answer = watching.look(wanted, seen, platform=PLATFORM, should_stop=folder_events.is_over, may_see=may_see)
     if answer is not None:
         send("models_app.tasks.folders_looked_at", CONTROL_QUEUE, slug=slug, token=token, answer=answer)
 
@@ -132,6 +133,7 @@ def write_config(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
     """Write the router's file, and have the router read it where `inputs` says how to reach it."""
     report.progress("Writing", 0, 1)
     target_file.require_place(inputs["path"], env.target_roots())
+    target_file.require_seen(inputs.get("adapters", ()), browsing.scan_roots())
     target_file.require_files(inputs.get("must_exist", ()))
     router = inputs.get("router")
     before = routing.read_now(inputs["path"]) if router else None

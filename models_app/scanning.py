@@ -23,7 +23,7 @@ from models_app.core.discovery.listing import Listing
 from models_app.core.discovery.roots import Root
 from models_app.core.discovery.selection import HF, Candidate, Selection, select
 from models_app.core.discovery.vanishing import Vanishing
-from models_app.core.discovery.walk import list_files
+from models_app.core.discovery.walk import OUTSIDE, list_files
 from models_app.core.errors import TRANSIENT, HeaderError, SourceUnreadable
 from models_app.core.readers import read_header, read_shard_set
 from models_app.core.readers.cache import PARSER_VERSION, HeaderCache
@@ -47,6 +47,7 @@ class Scan:
     """One scan. `known` is path -> [size, mtime_ns, parser version] of what the control side has.
 
     `seen` is the fingerprint of the last listing of which it has everything, "" when it wants everything anyway.
+    `may_see` tells of a path without links whether this machine lets it be listed; None: everything.
     """
 
     report: Reporter
@@ -54,6 +55,7 @@ class Scan:
     platform: str
     known: Mapping[str, Any]
     seen: str = ""
+    may_see: Callable[[str], bool] | None = None
     clock: Callable[[], float] = time.monotonic
     results: dict[str, Header | HeaderError] = field(default_factory=dict)
     _unsent: list[dict[str, Any]] = field(default_factory=list)
@@ -67,7 +69,11 @@ class Scan:
         """The closing result. Raises Cancelled with what is known when somebody asked to stop."""
         wanted = tuple(roots)
         listing = list_files(
-            wanted, platform=self.platform, should_stop=self.report.is_cancelled, on_progress=self._listed
+            wanted,
+            platform=self.platform,
+            should_stop=self.report.is_cancelled,
+            on_progress=self._listed,
+            may_see=self.may_see,
         )
         if listing.stopped:
             raise Cancelled(self._summary(listing, wanted, Inventory((), (), ())))
@@ -227,8 +233,11 @@ def _root_summary(root: Root, listing: Listing, unread: set[str]) -> dict[str, A
     if part is None:
         state, reason = "partial", "the scan was stopped before this folder"
     elif path in unread:
-        state = "unreadable" if os.path.isdir(path) else "missing"
-        reason = next((finding.text for finding in listing.findings if finding.path == path), "")
+        why = next((finding for finding in listing.findings if finding.path == path), None)
+        is_there = (why is not None and why.kind == OUTSIDE) or os.path.isdir(
+            path
+        )  # of what is outside nothing is told
+        state, reason = "unreadable" if is_there else "missing", why.text if why else ""
     elif listing.stopped or any(folder.startswith(below) for folder in unread):
         state, reason = "partial", "some folders below could not be listed"
     return {"path": root.path, "state": state, "reason": reason, "files": len(part.files) if part else 0}

@@ -67,6 +67,16 @@ def require_place(path: str, permitted: Iterable[str]) -> None:
         raise TargetRefused(f"{path} lies outside the folders in which this host has router files (QM_TARGET_ROOTS).")
 
 
+def require_seen(paths: Iterable[str], permitted: Sequence[str]) -> None:
+    """Raises TargetRefused for adapters, and folders of them, outside the permitted folders, links resolved.
+
+    A setting of the host names them, and a server lists and opens what is there.
+    """
+    for path in paths:
+        if permitted and (unsafe_reason(path) or not is_inside(os.path.realpath(path), permitted)):
+            raise TargetRefused(f"{path} is for LoRA, and outside what this host lets people see (QM_BROWSE_ROOTS).")
+
+
 def require_files(paths: Iterable[str]) -> None:
     """V-07, at the last moment: whatever the text starts must be there. Raises FilesGone."""
     gone = [path for path in paths if not _is_there(path)]

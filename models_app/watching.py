@@ -43,6 +43,7 @@ def look(
     *,
     platform: str,
     should_stop: Callable[[], bool],
+    may_see: Callable[[str], bool] | None = None,
     clock: Callable[[], int] = time.time_ns,
 ) -> dict[str, Any] | None:
     """The answer to the control side; None when a look is under way already or was stopped.
@@ -53,7 +54,7 @@ def look(
         return None
     try:
         started = time.monotonic()
-        listing = list_files(roots, platform=platform, should_stop=should_stop)
+        listing = list_files(roots, platform=platform, should_stop=should_stop, may_see=may_see)
         if listing.stopped:
             return None
         fingerprint = fingerprint_of(listing)

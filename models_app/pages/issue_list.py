@@ -31,6 +31,10 @@ TEXTS = {
         "Restore what it links to, or the right to read it, then scan again; or remove it.",
     ),
     "unsafe-name": ("Name that cannot be used", "Rename it, then scan again."),
+    "outside": (
+        "Not looked at",
+        "Name its folder in QM_BROWSE_ROOTS on that machine, or remove it here. Nothing was removed.",
+    ),
     "folder-repeated": ("Folder met twice", "Nothing to do: its files are listed once."),
     "flag-unknown": (
         "Its executable does not know a flag",

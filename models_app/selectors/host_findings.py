@@ -15,6 +15,7 @@ from models_app.core.export.findings import BLOCK, WARN, CheckFinding, finding
 from models_app.core.export.host_rules import (
     MOST_NAMED,
     TargetFacts,
+    adapters_of,
     file_findings,
     files_of,
     note_findings,
@@ -87,6 +88,11 @@ def files_to_check(host: Host, revision: Revision) -> list[str]:
     away = [f"{root.rstrip('/')}/" for root in unread_roots(host)]
     files = files_of(outline_of_revision(revision), windows=host.os_family == "windows")
     return sorted(path for path in files if not path.startswith(tuple(away)))
+
+
+def adapters_to_check(host: Host, revision: Revision) -> list[str]:
+    """Adapters and folders of them that the host has to let people see when it writes."""
+    return adapters_of(outline_of_revision(revision), windows=host.os_family == "windows")
 
 
 def _folders(host: Host) -> list[tuple[str, datetime | None, datetime | None]]:

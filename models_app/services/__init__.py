@@ -14,6 +14,7 @@ from models_app.services.planning import HostFacts, Preview, host_facts, preview
 from models_app.services.scanning import (
     add_root,
     forget_row,
+    is_outside,
     register_root,
     remove_root,
     start_browse,
@@ -43,6 +44,7 @@ __all__ = [
     "forget_row",
     "get_variant",
     "host_facts",
+    "is_outside",
     "pinned",
     "preview_plan",
     "register_root",

@@ -14,6 +14,7 @@ from typing import Any
 from gpus_app.models import Host, OsFamily
 from models_app.core.discovery.roots import path_key
 from models_app.core.fields import OVERRIDE_FIELDS
+from models_app.core.fields.by_hand import LORA_KEY
 from models_app.core.fields.field import PATH
 from models_app.core.state.overrides import is_none
 from models_app.models import Root
@@ -38,6 +39,20 @@ def check_pins(user: Any, host: Host, before: Mapping[str, str], values: Mapping
     """The same for component files that are pinned for a whole host."""
     if problems := _problems(user, host, values, before, values):
         raise Withheld("Some files cannot be used.", fields=problems)
+
+
+def check_folders(user: Any, host: Host, before: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """The same for the folders that a section of a host's settings names."""
+    wanted = _folders(values)
+    if problems := _problems(user, host, wanted, _folders(before), wanted):
+        raise Withheld("Some folders cannot be used.", fields=problems)
+
+
+def _folders(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Key of the form -> the folder that a section holds."""
+    found = {"loraDir": values.get("loraDir")}
+    found |= {f"{LORA_KEY}{name}": path for name, path in (values.get("loraDirs") or {}).items()}
+    return found | {"slotCache-path": (values.get("slotCache") or {}).get("path")}
 
 
 def _problems(

@@ -13,11 +13,13 @@ from django.db.models import Q
 from gpus_app.models import Host, OsFamily
 from gpus_app.services import is_absolute, request_plan
 from models_app import convert
+from models_app.browsing import scan_roots
 from models_app.core.discovery.hostile_names import unsafe_reason
 from models_app.core.discovery.roots import is_category, path_key
 from models_app.models import Finding, HeaderFacts, Root, Row
 from models_app.services.component_results import forget_components
 from models_app.services.listings import doubt_listing, stored_listing
+from quartermaster_site import env
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import Refused
@@ -48,6 +50,18 @@ def register_root(*, host: Host, path: str, category: str = "", actor: Actor) ->
         if created:
             record(actor, "root.add", subject=root, host_slug=host.slug, changes={"path": [None, path]})
     return root
+
+
+def is_outside(host: Host, path: str) -> bool:
+    """Whether the host beside the server will not look into this folder, as far as that can be told without its disk.
+
+    What other machines permit is theirs to say: the state of the folder tells it after the next look.
+    """
+    permitted = scan_roots()
+    if not permitted or host.worker_protocol or host.slug != env.host_slug():
+        return False
+    path, tops = _normal(path, host.os_family), (_normal(top, host.os_family).rstrip("/\\") for top in permitted)
+    return not any(path == top or path.startswith((f"{top}/", f"{top}\\")) for top in tops)
 
 
 def _normal(path: str, os_family: str) -> str:

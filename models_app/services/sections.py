@@ -23,7 +23,7 @@ from models_app.core.errors import SettingsError
 from models_app.core.settings import Encoders, record_from_mapping, record_to_mapping, unknown_keys
 from models_app.fleet_sections import FLEET_SECTIONS, NAMING, cleaned
 from models_app.selectors.sight import require_whole
-from models_app.services.named_files import check_pins
+from models_app.services.named_files import check_folders, check_pins
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import Refused
@@ -36,7 +36,9 @@ def save_fleet_section(
     require(actor.user, FLEET_SECTIONS[section].level, host)
     if section in NAMING:
         require_whole(actor.user, host)
-    return _saved(host, section, cleaned(section, values), version, actor)
+    wanted = cleaned(section, values)
+    check_folders(actor.user, host, section_of(host, section).values, wanted)
+    return _saved(host, section, wanted, version, actor)
 
 
 def save_encoder_pins(*, host: Host, values: Mapping[str, Any], version: int, actor: Actor) -> HostSetting:

@@ -11,7 +11,7 @@ from gpus_app.models import Host
 from models_app.models import Publishing, Revision, RevisionDetails
 from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of, watch_of
 from models_app.selectors.entry_sight import EntrySight
-from models_app.selectors.host_findings import blocking_findings, files_to_check
+from models_app.selectors.host_findings import adapters_to_check, blocking_findings, files_to_check
 from models_app.services.drift import forget_question, note_ours, require_undrifted
 from models_app.services.key_export import companions_of
 from models_app.services.routers import reload_inputs
@@ -142,6 +142,8 @@ def queue_write(
     }
     if beside := companions_of(RevisionDetails.objects.filter(revision=revision).first()):
         inputs["companions"] = beside
+    if adapters := adapters_to_check(host, revision):
+        inputs["adapters"] = adapters
     if checks_files:
         inputs["must_exist"] = files_to_check(host, revision)
     if router := reload_inputs(host):

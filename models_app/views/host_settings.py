@@ -131,13 +131,22 @@ def add_root(request: Request, host: Host, form: RootForm) -> bool:
     return True
 
 
+def say_added(request: Request, host: Host, form: RootForm, then: str) -> None:
+    path = form.cleaned_data["path"]
+    if services.is_outside(host, path):
+        text = f"{path} is added, but seems to lie outside the folders that this host lets people see (QM_BROWSE_ROOTS"
+        messages.warning(request, f"{text} there). It is not scanned then.")
+    else:
+        messages.success(request, f"{path} {then}")
+
+
 @require_POST
 @needs(Level.MANAGE)
 def root_add(request: Request, slug: str) -> HttpResponse:
     host, form = host_for(request.user, slug), RootForm(request.POST)
     if not add_root(request, host, form):
         return folders_page(request, host, form, status=422)
-    messages.success(request, f"{form.cleaned_data['path']} will be scanned with the next scan.")
+    say_added(request, host, form, "will be scanned with the next scan.")
     return go_to(request, reverse("models:host-folders", args=[slug]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib import messages
 from django.http import HttpResponse
 from django.urls import reverse
 
@@ -16,7 +15,7 @@ from models_app.pages.memory_page import memory_rows, originals
 from models_app.pages.setup_page import Step, findings_exist, found_text, frame, next_url
 from models_app.pages.shell import shell_of
 from models_app.root_form import RootForm
-from models_app.views.host_settings import add_root, save_memory
+from models_app.views.host_settings import add_root, save_memory, say_added
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.services import finish_setup
 from quartermaster_site.errors import NotFound, QuartermasterError
@@ -39,7 +38,7 @@ def folders_step(request: Request, step: Step) -> HttpResponse:
         return go_to(request, next_url(step))
     form = RootForm(request.POST or None, path=request.GET.get("path", ""))
     if request.method == "POST" and add_root(request, host, form):
-        messages.success(request, f"{form.cleaned_data['path']} is added; the first scan looks at it.")
+        say_added(request, host, form, "is added; the first scan looks at it.")
         return go_to(request, step.url)
     roots = root_rows(list(selectors.roots(host)))
     context = frame(step, has_administrator=True) | {"host": host, "form": form, "roots": roots}

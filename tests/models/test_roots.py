@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from models_app import folder_events, host_tasks
 from models_app.models import Finding, Override, Revision, Root, Row
-from models_app.services import add_root, remove_root, start_scan
+from models_app.services import add_root, is_outside, remove_root, start_scan
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.errors import NotAllowed, Refused
@@ -65,6 +66,34 @@ def test_paths_follow_the_rules_of_the_host(host, actor):
 def test_only_known_categories(host, actor):
     with pytest.raises(Refused, match="category"):
         add_root(host=host, path="/m", category="LLM", actor=actor)
+
+
+def test_a_folder_that_the_host_lets_nobody_see(scanned, scan, host, folder, monkeypatch):
+    """It is not entered, its state says why, and what was found in it earlier stays."""
+    monkeypatch.setenv("QM_BROWSE_ROOTS", str(folder.with_name("elsewhere")))
+    assert is_outside(host, str(folder))
+    (folder / "alpha-1b-Q4_0.gguf").unlink()
+    scan()
+    root = Root.objects.get()
+    assert (root.state, "QM_BROWSE_ROOTS" in root.state_reason) == ("unreadable", True)
+    assert set(Row.objects.values_list("state", flat=True)) == {"offline"}
+    assert [finding.kind for finding in Finding.objects.all()] == ["outside"]
+    monkeypatch.setenv("QM_BROWSE_ROOTS", str(folder.parent))
+    assert not is_outside(host, str(folder))
+    scan()
+    assert sorted(Row.objects.values_list("state", flat=True)) == ["missing", "present", "present"]
+
+
+def test_such_a_folder_is_neither_looked_at_nor_followed(scanned, folder, monkeypatch):
+    followed, sent = [], []
+    monkeypatch.setenv("QM_ROLE", "host")
+    monkeypatch.setattr(folder_events, "follow", lambda paths, tell: followed.append(list(paths)))
+    monkeypatch.setattr(host_tasks, "send", lambda *args, **message: sent.append(message["answer"]["fingerprint"]))
+    for roots in (str(folder), str(folder.with_name("elsewhere"))):
+        monkeypatch.setenv("QM_BROWSE_ROOTS", roots)
+        host_tasks.look_at_folders("local", "x", [[str(folder), ""]], "")
+    assert followed == [[str(folder)], []]
+    assert sent[0] != sent[1]
 
 
 def test_removing_a_root_forgets_its_models_but_no_override(scanned, host, actor):

@@ -6,9 +6,11 @@ import pytest
 
 from gpus_app.selectors import ram_limit_gib
 from models_app import convert
+from models_app.core.export.host_rules import adapters_of
+from models_app.core.export.revisions.outline import ModelOutline, Outline
 from models_app.models import Revision, RevisionDetails, Root, Row
 from models_app.selectors.host_findings import host_findings
-from models_app.services import start_write
+from models_app.services import start_write, writing
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.errors import EditConflict, NotAllowed, Refused
@@ -62,6 +64,19 @@ def test_a_strangers_file_stops_it(target, write, host):
     assert write(replace=True).state == State.SUCCEEDED
     [entry] = AuditEntry.objects.filter(action="config.write", changes__has_key="replace")
     assert entry.changes == {"replace": [False, True]}
+
+
+def test_adapters_lie_where_the_host_lets_people_see(target, write, folder, monkeypatch):
+    """Every one that a command names is sent along, and the host looks where it leads."""
+    monkeypatch.setenv("QM_BROWSE_ROOTS", str(folder))
+    (folder / "link").symlink_to("/etc")
+    for path, end in (("/etc", "failed"), (f"{folder}/link/x", "failed"), (f"{folder}/x", "succeeded")):
+        flags = {"lora-scaled": f"{path} 0.5", "--lora-model-dir": path, "threads": "/etc/4"}
+        outline = Outline({"a": ModelOutline("/opt/llama-server", flags), "b": ModelOutline("", {"lora": "x.gguf"})})
+        assert adapters_of(outline) == [path]
+        monkeypatch.setattr(writing, "adapters_to_check", lambda host, revision, outline=outline: adapters_of(outline))
+        job = write()
+        assert (job.state, "QM_BROWSE_ROOTS" in job.error) == (end, end == "failed"), job.error
 
 
 def test_there_must_be_a_target(scanned, write):

@@ -10,7 +10,8 @@ import pytest
 from gpus_app.core.errors import QuartermasterError
 from gpus_app.models import Backend, Host
 from models_app import backend_probing, target_file
-from models_app.browsing import list_folder
+from models_app.browsing import list_folder, sight
+from models_app.core.discovery.walk import list_files
 from models_app.import_file import read_text
 from models_app.models import ImportBatch, Root, Voice
 from models_app.target_look import found_at
@@ -97,6 +98,35 @@ def test_a_file_is_imported_from_inside_alone(permitted):
     for path in (*tried, *(f"{path}/zqsecret.yaml" for path in places(permitted))):
         with pytest.raises(QuartermasterError):
             read_text(path, (str(permitted),))
+
+
+def test_a_scan_stays_inside(permitted):
+    """Of what lies outside not even its being there is told."""
+    secret = permitted.parent / "secret"
+    for folder in (permitted, permitted / "in", secret, secret / "deeper"):
+        (folder / "model.gguf").write_bytes(b"GGUF")
+    (permitted / "in" / "linked.gguf").symlink_to(secret / "model.gguf")
+    (permitted / "again.gguf").symlink_to("in/model.gguf")
+    roots = [*places(permitted), str(secret), str(permitted)]
+    listing = list_files(
+        [path for path in roots if "\0" not in path], platform="linux", may_see=sight([str(permitted)])
+    )
+    found = {entry.path for entry in listing.files}
+    assert found == {f"{permitted}/{name}" for name in ("model.gguf", "again.gguf", "in/model.gguf")}
+    assert {str(secret), f"{permitted}/link", f"{permitted}/in/up"} <= set(listing.unread)
+    assert f"{permitted}/in/linked.gguf" in listing.unread_files
+    outside = {finding.text for finding in listing.findings if finding.path in (str(secret), f"{secret}/nothing")}
+    assert len(outside) == 1, outside
+
+
+def test_adapters_of_a_text_lie_inside(permitted):
+    (permitted / "lora").mkdir()
+    target_file.require_seen([str(permitted / "lora")], (str(permitted),))
+    target_file.require_seen(["/etc"], ())
+    ways_out = ("..", "../secret", "in/../../secret", "link", "link/deeper", "in/up", "in/../link", "in\0", "../x")
+    for path in (*(f"{permitted}/{way}" for way in ways_out), f"{permitted}-too", "/etc", "~", ""):
+        with pytest.raises(QuartermasterError):
+            target_file.require_seen([path], (str(permitted),))
 
 
 def test_a_program_is_run_from_inside_alone(permitted):

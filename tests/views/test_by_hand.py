@@ -10,9 +10,9 @@ from django.utils.html import strip_tags
 
 from gpus_app.models import HostSetting
 from models_app.core.export import load
-from models_app.models import Fragment, Revision
+from models_app.models import Fragment, Revision, Root
 from models_app.services import by_hand
-from quartermaster_site.access.models import AuditEntry
+from quartermaster_site.access.models import Account, AuditEntry
 from tests.views.conftest import run
 
 PATH = "/hosts/local/by-hand/"
@@ -112,8 +112,21 @@ def test_arguments_that_no_file_could_hold_are_refused(admin, host, quiet, argum
     assert not HostSetting.objects.filter(section="declared").exists()
 
 
+def test_policy_folders_that_an_editor_names_lie_in_those_of_the_host(editor, host, quiet):
+    """As files in the settings of a model do: a server would open what is there."""
+    Root.objects.create(host=host, path="/srv/models")
+    for key in ("loraDir", "loraDirs.llm"):
+        for path in ("/etc", "/srv/models/../../etc", "/srv/models-too"):
+            answer = editor.post(PATH, {"version": 0, key: path})
+            assert (answer.status_code, "custom launch arguments" in text(answer)) == (422, True), path
+    assert editor.post("/hosts/local/settings/kv/", {"version": 0, "slotCache-path": "/etc"}).status_code == 422
+    assert not HostSetting.objects.filter(section__in=("advanced", "kv")).exists()
+    assert editor.post(PATH, {"version": 0, "loraDir": "/srv/models/lora"}).status_code == 302
+
+
 def test_folders_of_adapters_keep_the_other_settings_of_their_section(editor, host, quiet):
     HostSetting.objects.create(host=host, section="advanced", values={"threads": 3}, version=1)
+    Account.objects.filter(user__username="editor").update(custom_args=True)
     values = {"version": 1, "loraDir": "/l", "loraDirs.image": "/l/image"}
     assert editor.post(PATH, values).status_code == 302
     assert HostSetting.objects.get(section="advanced").values == {

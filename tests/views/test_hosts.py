@@ -82,11 +82,20 @@ def test_folders_are_added_and_removed_after_a_question(gpu_host: Host, admin: C
     assert admin.post("/hosts/local/folders/add/", {"path": "/srv/models/", "category": ""}).status_code == 302
     root = Root.objects.get()
     assert root.path == "/srv/models"
+    assert "will be scanned" in admin.get("/hosts/local/folders/").content.decode()
     question = admin.get(f"/hosts/local/folders/{root.pk}/remove/")
     assert "Remove this folder?" in question.content.decode()
     assert Root.objects.exists()
     admin.post(f"/hosts/local/folders/{root.pk}/remove/")
     assert not Root.objects.exists()
+
+
+def test_a_folder_that_this_machine_lets_nobody_see_is_said_to_be_one(
+    gpu_host: Host, admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QM_BROWSE_ROOTS", "/mnt/models")
+    answer = admin.post("/hosts/local/folders/add/", {"path": "/srv/models"}, follow=True)
+    assert "seems to lie outside the folders that this host lets people see" in answer.content.decode()
 
 
 @pytest.mark.parametrize("path", ["models", "", "/srv/models/sub", "/srv\x00", "/" + "x" * 2000])

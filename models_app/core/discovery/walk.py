@@ -18,8 +18,11 @@ from models_app.core.discovery.roots import Root, without_repeats
 PROGRESS_EVERY = 256
 CACHE_PREFIX = "models--"
 REF_LIMIT_BYTES = 256
+OUTSIDE = "outside"
+"""Kind of the finding about what lies where this machine lets nobody look."""
 MAX_FINDINGS = 1000
 """Of one walk. A tree of hostile names must not fill a database with complaints."""
+_LEADS_OUTSIDE = "left out: it leads outside the folders that this host lets people see"
 
 
 def list_files(
@@ -28,13 +31,16 @@ def list_files(
     platform: str,
     should_stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[int, str], None] = lambda seen, folder: None,
+    may_see: Callable[[str], bool] | None = None,
 ) -> Listing:
     """List every model file below the roots. Never raises for what it finds on disk.
+
+    `may_see` tells of a path without links whether it may be listed; without it, everything may.
 
     `on_progress` gets the number of entries seen so far and the folder being read; it and `should_stop` are called at
     least every 256 entries.
     """
-    walk = _Walk(should_stop, on_progress)
+    walk = _Walk(should_stop, on_progress, may_see)
     parts = []
     for root in without_repeats((_as_root(item) for item in roots), platform):
         root = Root(os.path.abspath(root.path), root.category)
@@ -72,6 +78,7 @@ class _Folder:
 class _Walk:
     should_stop: Callable[[], bool]
     on_progress: Callable[[int, str], None]
+    may_see: Callable[[str], bool] | None = None
     findings: list[Finding] = field(default_factory=list)
     package_bytes: dict[str, int] = field(default_factory=dict)
     cache_commits: dict[str, str] = field(default_factory=dict)
@@ -85,6 +92,10 @@ class _Walk:
     def root(self, path: str) -> list[FileEntry]:
         """All kept files below one root. A missing root is a finding."""
         files: list[FileEntry] = []
+        if self._is_outside(path):
+            text = "this models folder lies outside the folders that this host lets people see (QM_BROWSE_ROOTS there)"
+            self._unreadable(OUTSIDE, path, text, "error")
+            return files
         try:
             status = os.stat(path)
         except (OSError, ValueError) as error:
@@ -143,7 +154,7 @@ class _Walk:
         subfolders = []
         for entry in entries:
             if _is_folder(entry):
-                if self._is_safe(entry):
+                if self._is_safe(entry) and not self._leads_outside(entry):
                     subfolders.append(_Folder(entry.path, _real_folder(folder, entry), folder.package))
             elif folder.package or is_kept(entry.name):
                 self._add(folder, entry, files)
@@ -174,7 +185,21 @@ class _Walk:
             self.package_bytes[folder.package] += status.st_size
         if kept and self._is_safe(entry):
             real_path = _real_file(folder, entry)
+            if entry.is_symlink() and self._is_outside(real_path):
+                self._note(OUTSIDE, entry.path, _LEADS_OUTSIDE)
+                self.unread_files.append(printable(entry.path))
+                return
             files.append(FileEntry(entry.path, status.st_size, status.st_mtime_ns, real_path, status.st_ctime_ns))
+
+    def _is_outside(self, path: str) -> bool:
+        return self.may_see is not None and not self.may_see(os.path.realpath(path))
+
+    def _leads_outside(self, entry: os.DirEntry[str]) -> bool:
+        """Links, and what a system has in their place: each folder is looked at, where anything is limited."""
+        is_outside = self._is_outside(entry.path)
+        if is_outside:
+            self._unreadable(OUTSIDE, entry.path, _LEADS_OUTSIDE)
+        return is_outside
 
     def _read_cache_ref(self, folder: _Folder) -> None:
         if not os.path.basename(folder.path).startswith(CACHE_PREFIX):

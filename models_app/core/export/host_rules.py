@@ -21,6 +21,7 @@ FILE_FLAGS = frozenset(
     }
 )
 """Flags of our servers whose value is a file that must be there, without dashes."""
+ADAPTER_FLAGS = frozenset({"lora", "lora-scaled", "lora-model-dir"})
 ELSEWHERE = frozenset(
     ["docker", "podman", "nerdctl", "apptainer", "singularity", "ssh", "wsl", "kubectl", "sh", "bash", "env"]
 )
@@ -72,6 +73,13 @@ def files_of(outline: Outline, *, windows: bool = False) -> dict[str, str]:
     return found
 
 
+def adapters_of(outline: Outline, *, windows: bool = False) -> list[str]:
+    """The whole paths of LoRA adapters, and of folders of them, that commands name."""
+    is_absolute = ntpath.isabs if windows else posixpath.isabs
+    found = {path for model in outline.models.values() for path in _named(model, ADAPTER_FLAGS)}
+    return sorted(path for path in found if is_absolute(path))
+
+
 def _paths(model: ModelOutline) -> Iterator[str]:
     """The program's words, and the values of flags that name a file."""
     words = model.program.split(" ")
@@ -83,9 +91,14 @@ def _paths(model: ModelOutline) -> Iterator[str]:
     if " " not in program or not verb:
         yield program  # with blanks of its own, where it is quoted in the file
     yield rest
+    yield from _named(model, FILE_FLAGS)
+
+
+def _named(model: ModelOutline, flags: Collection[str]) -> Iterator[str]:
+    """The values of these flags, which are paths."""
     for flag, value in model.flags.items():
         key = flag.lstrip("-")
-        if key not in FILE_FLAGS:
+        if key not in flags:
             continue
         for text in (value,) if isinstance(value, str) else value:
             if key == "lora":
