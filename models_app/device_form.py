@@ -138,7 +138,7 @@ def _reserve(device: Device) -> NumberField:
 def _preference(device: Device) -> forms.ChoiceField:
     return forms.ChoiceField(
         label=f"Use GPU {device.index}",
-        help_text="First: what fits there stays there, programs with one device too. Last: only what others do not hold.",
+        help_text="First: what fits there stays there, one-device programs too. Last: only what others cannot hold.",
         choices=list(PREFERENCE_WORDS.items()),
         required=False,
         widget=forms.Select(attrs={"class": "form-select"}),
