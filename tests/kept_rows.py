@@ -39,9 +39,8 @@ class KeptRows:
         if key in self.kept:
             _copy(self.kept[key])
             return
-        made_at = timezone.now()
         make()
-        self.kept[key] = _difference(made_at, before, _rows())
+        self.kept[key] = _difference(timezone.now(), before, _rows())
 
 
 def _rows() -> Rows:

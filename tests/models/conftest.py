@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import pytest
 import yaml
 
@@ -11,19 +13,43 @@ from models_app.services.import_applying import Choice, items_of_batch, start_ap
 from models_app.services.importing import start_import
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.jobs.models import Job
+from tests.kept_rows import KeptRows
 from tests.models.import_cases import models
 from tests.tiny_models import tiny_gguf
 
 
+class Folders:
+    """A test gets the folder of the test before it where that left it as it was, so that `KeptRows` knows it."""
+
+    def __init__(self, factory):
+        self.factory = factory
+        self.last, self.state = None, None
+
+    def give(self):
+        if self.last is None or _state(self.last) != self.state:
+            self.last = self.factory.mktemp("shelf") / "models"
+            self.last.mkdir()
+            tiny_gguf(self.last / "alpha-1b-Q4_0.gguf", name="Alpha 1B")
+            tiny_gguf(self.last / "alpha-1b-Q8_0.gguf", name="Alpha 1B")
+            tiny_gguf(self.last / "beta-2b-Q4_0.gguf", name="Beta 2B")
+            self.state = _state(self.last)
+        return self.last
+
+
+def _state(folder):
+    paths = [folder, *sorted(folder.rglob("*"))] if folder.exists() else []
+    return [(path, *path.lstat()[:7], path.lstat().st_mtime_ns, path.lstat().st_ctime_ns) for path in paths]
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory):
+    return Folders(tmp_path_factory)
+
+
 @pytest.fixture
-def folder(tmp_path):
+def folder(folders):
     """A folder with three models, two of them quants of one."""
-    models = tmp_path / "models"
-    models.mkdir()
-    tiny_gguf(models / "alpha-1b-Q4_0.gguf", name="Alpha 1B")
-    tiny_gguf(models / "alpha-1b-Q8_0.gguf", name="Alpha 1B")
-    tiny_gguf(models / "beta-2b-Q4_0.gguf", name="Beta 2B")
-    return models
+    return folders.give()
 
 
 @pytest.fixture
@@ -38,13 +64,22 @@ def scan(host, django_capture_on_commit_callbacks):
     return run
 
 
+@pytest.fixture(scope="session")
+def found_in_folders():
+    return defaultdict(KeptRows)
+
+
 @pytest.fixture
-def scanned(host, folder, scan):
-    """The folder, registered and scanned."""
-    register_root(host=host, path=str(folder), actor=Actor())
-    job = scan()
-    assert job.state == "succeeded", (job.error, job.log)
-    return job
+def scanned(host, folder, found_in_folders, scan):
+    """The folder, registered and scanned; the job of the scan."""
+
+    def look():
+        register_root(host=host, path=str(folder), actor=Actor())
+        job = scan()
+        assert job.state == "succeeded", (job.error, job.log)
+
+    found_in_folders[folder].store(look)
+    return Job.objects.filter(kind="scan").latest("pk")
 
 
 SECTIONS = frozenset({"models", "top", "backends"})
