@@ -21,6 +21,7 @@ PEOPLE = ("auth", "account", "usersessions", "sessions", "contenttypes")
 
 class Kept(NamedTuple):
     made_at: datetime
+    gone: Rows
     new: Rows
     changed: Rows
 
@@ -33,9 +34,11 @@ class KeptRows:
     def __init__(self) -> None:
         self.kept: dict[str, Kept] = {}
 
-    def store(self, make: Callable[[], object]) -> None:
+    def store(self, make: Callable[[], object], *of: object) -> None:
+        """`of` is what else it depends on, such as the person that acts."""
         before = _rows()
-        key = repr([(model, _values(rows)) for model, rows in before.items() if model not in (Account, Installation)])
+        stored = [(model, _values(rows)) for model, rows in before.items() if model not in (Account, Installation)]
+        key = repr((of, stored))
         if key in self.kept:
             _copy(self.kept[key])
             return
@@ -66,13 +69,17 @@ def _is_time(field: Field[Any, Any]) -> bool:
 
 
 def _difference(made_at: datetime, before: Rows, after: Rows) -> Kept:
+    gone: Rows = {
+        model: {key: row for key, row in rows.items() if key not in after.get(model, {})}
+        for model, rows in before.items()
+    }
     new: Rows = {}
     changed: Rows = {}
     for model, rows in after.items():
         there = before.get(model, {})
         new[model] = {key: row for key, row in rows.items() if key not in there}
         changed[model] = {key: row for key, row in rows.items() if key in there and _all(row) != _all(there[key])}
-    return Kept(made_at, new, changed)
+    return Kept(made_at, gone, new, changed)
 
 
 def _all(row: Model) -> list[object]:
@@ -81,6 +88,9 @@ def _all(row: Model) -> list[object]:
 
 def _copy(kept: Kept) -> None:
     passed = timezone.now() - kept.made_at
+    for model, rows in kept.gone.items():
+        if rows:
+            model._base_manager.filter(pk__in=rows)._raw_delete(connection.alias)
     for model, rows in kept.new.items():
         model._base_manager.bulk_create([_later(row, passed) for row in rows.values()])
     for rows in kept.changed.values():

@@ -36,11 +36,16 @@ def server(tmp_path):
     return llama_folder(tmp_path / "llama", CASE.recorded)
 
 
+@pytest.fixture(scope="session")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("measured")
+    zoo.write_model(CASE.model, str(folder))
+    return folder
+
+
 @pytest.fixture
-def row(host, server, tmp_path, django_capture_on_commit_callbacks):
+def row(host, server, models, django_capture_on_commit_callbacks):
     """The model of the recorded answer on a host with one card, everything pinned as it was recorded."""
-    models = tmp_path / "models"
-    zoo.write_model(CASE.model, str(models))
     Device.objects.create(host=host, index=0, name="A", vendor="nvidia", total_bytes=24 * GIB, free_bytes=23 * GIB)
     HostSetting.objects.create(host=host, section="memory", values={"targetVramGB": 22.0, "maxRamGB": 48.0}, version=1)
     Backend.objects.create(host=host, slug="llama", kind="llama", path=str(server), starred=True)

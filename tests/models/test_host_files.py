@@ -27,6 +27,7 @@ from models_app.selectors.host_files import export_archive, export_texts, host_f
 from models_app.services import add_variant, save_override
 from models_app.services.sections import save_fleet_section
 from quartermaster_site.access.audit import Actor
+from tests.kept_rows import KeptRows
 
 GIB = 1 << 30
 GENERATE, SIDECAR, TABLE = "quartermaster-generate.yaml", "quartermaster-overrides.yaml", "overrides.csv"
@@ -41,9 +42,19 @@ def do(django_capture_on_commit_callbacks):
     return run
 
 
+@pytest.fixture(scope="session")
+def all_that_is_set():
+    return KeptRows()
+
+
 @pytest.fixture
-def settled(scanned, host, do, actor):
+def settled(scanned, host, do, actor, all_that_is_set):
     """A host on which something of every kind is set."""
+    all_that_is_set.store(lambda: settle(host, do, actor), actor.user.pk)
+    return get_host(host.slug)
+
+
+def settle(host, do, actor):
     Device.objects.create(
         host=host, index=0, name="RTX 3090", vendor="nvidia", total_bytes=24 * GIB, free_bytes=23 * GIB
     )
@@ -78,7 +89,6 @@ def settled(scanned, host, do, actor):
     entry = {"cmd": "run-it ${PORT}", "ttl": 5, "env": ["A=on"], "metadata": {"yes": [1, None, {"x": 1e-05}]}}
     Fragment.objects.create(host=host, served_id="mine", fields=entry, version=1)
     do(request_plan, host=host, actor=Actor())
-    return get_host(host.slug)
 
 
 def read_back(texts):

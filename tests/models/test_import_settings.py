@@ -19,7 +19,7 @@ from models_app.services.import_undoing import changed_since, undo_import
 from models_app.services.importing import SETTINGS, start_import
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.errors import Refused
-from tests.models.test_host_files import GENERATE, SIDECAR, do, settled  # noqa: F401
+from tests.models.test_host_files import GENERATE, SIDECAR, all_that_is_set, do, settled  # noqa: F401
 
 
 @pytest.fixture
