@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "quartermaster_site.settings")
 application = get_wsgi_application()
+
+# What is loaded by now stays as long as the process: a full collection that walked through it again would hold a
+# page of a long list up for a tenth of a second.
+gc.collect()
+gc.freeze()
