@@ -187,6 +187,7 @@ SOCIALACCOUNT_PROVIDERS = SIGN_ON.providers() if SIGN_ON else {}
 SOCIALACCOUNT_LOGIN_ON_GET = True
 SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
+MFA_PASSKEY_LOGIN_ENABLED = True
 
 # Sessions: 12 hours idle, 7 days in all (middleware.session_age). In the database alone: with a copy in the broker no
 # page would answer while that is away, and whoever reads the broker could take a session over.

@@ -396,6 +396,17 @@
     }
   });
 
+  // Passkeys: the scripts of the sign-in say here what a browser answered.
+
+  const PASSKEY_PLACE = "Passkeys need HTTPS and a name, or localhost: they do not work at an address such as this one.";
+  document.addEventListener("allauth.error", (event) => {
+    const name = (event.detail.exception || {}).name;
+    event.preventDefault();
+    if (!window.isSecureContext || name === "SecurityError") toast("bad", PASSKEY_PLACE);
+    else if (name === "InvalidStateError") toast("warn", "This passkey is there already.");
+    else toast("warn", "No passkey was used: it was cancelled, took too long, or there is none for this site.");
+  });
+
   document.addEventListener("DOMContentLoaded", () => {
     const bad = document.querySelector("[aria-invalid=true]");
     if (bad) bad.focus();

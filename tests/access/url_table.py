@@ -179,7 +179,7 @@ TABLE: list[Line] = [
     ),
     POST("/hosts/local/backends/{backend}/star/", ADMIN, HOST),
     POST("/hosts/local/backends/{backend}/remove/", ADMIN, HOST),
-    POST("/hosts/local/by-hand/", EDITOR, HOST, {"version": "0", "loraDir": "/loras"}),
+    POST("/hosts/local/by-hand/", EDITOR, HOST, {"version": "0", "loraDir": "/models/loras"}),
     POST("/hosts/local/by-hand/enhancer/", EDITOR, HOST, {"version": "1", "model": "new"}),
     POST("/hosts/local/by-hand/enhancer/remove/?of=pe", EDITOR, HOST, {"version": "1"}),
     GET("/config/", VIEWER, NOTHING),
