@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.zoo_tree import zoo_tree
+from quartermaster_site.workers import ALLOCATOR
 
 MODELS = 10_000
 LIST_P95_MS, SEARCH_P95_MS, OVERVIEW_P95_MS = 200.0, 200.0, 150.0
@@ -68,6 +69,7 @@ def _in_a_process(name: str, *numbers: int) -> tuple[Any, float]:
     """What a function of this module gives in a process of its own, and the peak of that process in MiB."""
     finished = subprocess.run(
         [sys.executable, "-c", _CODE, name, *map(str, numbers)],
+        env={**ALLOCATOR, **os.environ} if name == "plan_all" else None,
         stdout=subprocess.PIPE,
         text=True,
         check=True,

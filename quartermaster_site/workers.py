@@ -17,6 +17,8 @@ _NOT_FOR_HOSTS = ("QM_DATABASE_URL", "QM_SEALING_KEY", "DJANGO_SETTINGS_MODULE")
 """Proof of the split in every run: a host worker cannot even name the database."""
 _NOT_FOR_AGENTS = (*_NOT_FOR_HOSTS, "QM_SECRET_KEY")
 """On the server's own machine the worker seals its messages with the installation's key; an agent has its own."""
+ALLOCATOR = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
+"""For the control worker: the C library would keep what planning thousands of models took, once more in each thread."""
 
 
 def worker(
@@ -46,6 +48,7 @@ def child(
     """A Python module as a process of ours; `settings` are more `QM_*` variables for it."""
     inherited = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     environment = {
+        **(ALLOCATOR if role == "control" else {}),
         **os.environ,
         "QM_ROLE": role,
         "QM_DATA_DIR": str(env.data_dir()),
