@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,8 @@ from quartermaster_site.errors import Unavailable
 from quartermaster_site.http import client_address
 
 MOST_NAME = 150
+_ERROR = re.compile(r"[a-z_]{1,64}")
+"""The words of OAuth for what went wrong, such as `access_denied`."""
 SECONDS = 10
 log = logging.getLogger(__name__)
 NO_GROUP = "None of your groups there may sign in here. Whoever looks after the groups can add you to one."
@@ -109,8 +112,10 @@ def refused(request: HttpRequest, sociallogin: Any, why: str) -> HttpResponse:
 
 def note_failure(request: HttpRequest, error: Any, exception: Any) -> None:
     """The server refused, or could not be asked; the page is allauth's."""
-    log.warning("A sign-on failed: %s %s", error, exception)
-    reason = f"the sign-on failed: {type(exception).__name__ if exception else error}"
+    said = request.GET.get("error", "")
+    answered = f"the server answers {said}" if _ERROR.fullmatch(said) else error
+    log.warning("A sign-on failed: %s %s", answered, exception)
+    reason = f"the sign-on failed: {type(exception).__name__ if exception else answered}"
     record(_actor(request, None), "sign-in", result=AuditEntry.Result.FAILED, reason=reason)
 
 

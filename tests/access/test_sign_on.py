@@ -118,6 +118,23 @@ def test_somebody_new_comes_in_with_the_role_of_their_groups(client):
     assert actions == {"user.create", "sign-in"}
 
 
+def test_whoever_has_no_password_here_is_not_led_to_what_asks_for_one(client):
+    sign_on(client, "vera", groups=["ml"])
+    page = client.get("/account/").content.decode()
+    assert "Example ID, which asks for further factors itself" in page
+    assert "Two-factor sign-in" not in page
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"), [("access_denied", "the server answers access_denied"), ("<b>x</b>", "unknown")]
+)
+def test_what_the_server_answers_instead_is_in_the_audit_log(client, said, reason):
+    state, _ = begin(client)
+    answer = client.get(CALLBACK, {"error": said, "state": state}, follow=True)
+    assert "Back to sign-in" in answer.content.decode()
+    assert AuditEntry.objects.get(result="failed").reason == f"the sign-on failed: {reason}"
+
+
 def test_the_role_follows_the_groups_at_every_sign_in(client):
     sign_on(client, "vera", groups=["qm admins"])
     assert account("vera").role == "admin"
