@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if without:
         items[:] = [item for item in items if item not in set(without)]
         config.hook.pytest_deselected(items=without)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Modules of one `xdist_group` go to one process. Ids of pytest 9 no longer tell xdist 3.8 of the mark."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling
+
+    class ByModule(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _group_of(config.rootpath / nodeid.split("::")[0]) or nodeid
+
+    return ByModule(config, log)
+
+
+@functools.cache
+def _group_of(module: Path) -> str:
+    mark = re.search(r'^pytestmark = .*xdist_group\("([\w-]+)"\)', module.read_text(encoding="utf-8"), re.MULTILINE)
+    return mark[1] if mark else ""
 
 
 def pytest_collection_finish() -> None:
