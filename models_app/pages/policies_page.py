@@ -29,6 +29,7 @@ class PolicyView:
     policy: Policy
     covers: str
     idle: str
+    loses: str
     explain_url: str
 
     @property
@@ -44,7 +45,9 @@ def covers(policy: Policy, matches: Matches) -> str:
 
 def policy_views(lines: Sequence[PolicyLine]) -> list[PolicyView]:
     return [
-        PolicyView(line.policy, covers(line.policy, line.matches), line.idle, reverse("models:policy-explain"))
+        PolicyView(
+            line.policy, covers(line.policy, line.matches), line.idle, line.loses, reverse("models:policy-explain")
+        )
         for line in lines
     ]
 

@@ -14,7 +14,11 @@ from models_app.models import Row
 from quartermaster_site.access.grants import ROWS, grants_of, matching, rule_of
 from quartermaster_site.access.models import Policy, Role
 from quartermaster_site.access.permissions import Level
-from quartermaster_site.access.rules import Rule, Scope, Subject, Verdict, never_wins, ordered
+from quartermaster_site.access.rules import Rule, Scope, Subject, Verdict, loses_to, never_wins, ordered
+
+
+MOST_NAMED = 3
+"""Other policies in one remark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +29,12 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class PolicyLine:
-    """One policy: what it covers now, and why it can never win, if so."""
+    """One policy: what it covers now, why it can never win, if so, and where it hides nothing."""
 
     policy: Policy
     matches: Matches
     idle: str
+    loses: str
 
 
 def policies() -> Sequence[Policy]:
@@ -44,7 +49,21 @@ def policy_lines() -> list[PolicyLine]:
     rules = {policy.pk: rule_of(policy) for policy in found}
     counts = _counts(list(rules.values()))
     members = _members()
-    return [PolicyLine(policy, counts[policy.pk], _idle(policy, rules, members)) for policy in found]
+    hosts = _own_hosts(found)
+    return [
+        PolicyLine(policy, counts[policy.pk], _idle(policy, rules, members), _loses(policy, rules, hosts))
+        for policy in found
+    ]
+
+
+def remark_on(policy: Policy) -> str:
+    """Why one policy does not do what it says, in a sentence; empty where it does."""
+    found = policies()
+    rules = {held.pk: rule_of(held) for held in found}
+    if idle := _idle(policy, rules, _members()):
+        return f"It never decides: {idle}."
+    loses = _loses(policy, rules, _own_hosts(found))
+    return f"It does not hide everywhere: {loses}." if loses else ""
 
 
 def matches_of(rule: Rule) -> Matches:
@@ -94,6 +113,18 @@ def _idle(policy: Policy, rules: Mapping[int, Rule], members: Mapping[str, Seque
     others = [other for other in rules.values() if other is not rule]
     before = never_wins(rule, others, own)
     return f"another one always decides first: {_text(before)}" if before else ""
+
+
+def _own_hosts(found: Sequence[Policy]) -> dict[int, str]:
+    return {policy.host.pk: policy.host.name or policy.host.slug for policy in found if policy.host}
+
+
+def _loses(policy: Policy, rules: Mapping[int, Rule], hosts: Mapping[int, str]) -> str:
+    """Where a policy that hides on every host does not, in words; empty where it hides on all."""
+    before = loses_to(rules[policy.pk], rules.values())
+    said = [f"on {hosts[rule.host]} {_text(rule)} decides first" for rule in before[:MOST_NAMED] if rule.host]
+    more = f", and {len(before) - MOST_NAMED} more" if len(before) > MOST_NAMED else ""
+    return "; ".join(said) + more
 
 
 def _text(rule: Rule) -> str:

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from models_app.explain_form import ExplainForm
 from models_app.pages.policies_page import explained, policy_views
 from models_app.policy_form import PolicyForm
-from models_app.selectors.policies import explain, matches_of, policy_lines
+from models_app.selectors.policies import explain, matches_of, policy_lines, remark_on
 from models_app.services.policies import change_policy, create_policy, delete_policy, get_policy, pattern_problem
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.grants import rule_of
@@ -32,7 +32,7 @@ def policy_list(request: Request) -> HttpResponse:
         except Refused as error:
             form.take_refusal(error)
         else:
-            messages.success(request, f"Stored, and in force from the next request on: {policy}.")
+            _say_stored(request, policy, f"Stored, and in force from the next request on: {policy}.")
             return go_to(request, reverse("models:policy-list"))
     context = {"policies": policy_views(policy_lines()), "form": form}
     return page(request, "access/policy_list.html", context, status=422 if form.is_bound else 200)
@@ -46,10 +46,19 @@ def policy_edit(request: Request, pk: int) -> HttpResponse:
     if form.is_bound:
         status = _save(request, form, policy)
         if status == 200:
-            messages.success(request, "The policy is changed, from the next request on.")
+            _say_stored(request, get_policy(pk), "The policy is changed, from the next request on.")
             return go_to(request, reverse("models:policy-list"))
     context = {"policy": policy, "form": form, "matches": matches_of(rule_of(policy))}
     return page(request, "access/policy_edit.html", context, status=status)
+
+
+def _say_stored(request: Request, policy: Policy, text: str) -> None:
+    """What was stored, with a warning where other policies stand before it."""
+    remark = remark_on(policy)
+    if remark:
+        messages.warning(request, f"{text} {remark}")
+    else:
+        messages.success(request, text)
 
 
 def _save(request: Request, form: PolicyForm, policy: Policy) -> int:

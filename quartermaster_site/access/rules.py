@@ -144,10 +144,27 @@ def never_wins(rule: Rule, others: Iterable[Rule], members: Iterable[str] | None
     return own[names[0]] if names and all(name in own for name in names) else None
 
 
+def loses_to(rule: Rule, others: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The policies of single hosts through which `rule`, on every host, does not hide what it says it hides."""
+    if rule.level is not Level.NONE or rule.host is not None:
+        return ()
+    return tuple(
+        other
+        for other in ordered(others)
+        if other.host is not None
+        and other.level > rule.level
+        and _rank(other) < _rank(rule)
+        and _models_as_wide(other, rule)
+        and (_same_people(other, rule) or rule.subject is Subject.EVERYONE)
+    )
+
+
 def _as_wide(other: Rule, rule: Rule) -> bool:
     """Whether `other` covers every object that `rule` covers."""
-    if other.host is not None and other.host != rule.host:
-        return False
+    return other.host in (None, rule.host) and _models_as_wide(other, rule)
+
+
+def _models_as_wide(other: Rule, rule: Rule) -> bool:
     if other.is_host_wide:
         return True
     if rule.is_host_wide or other.is_path != rule.is_path:

@@ -90,6 +90,26 @@ def test_policy_list_marks_what_never_decides(admin, make_user, rows):
     assert text_of(admin.get(LIST)).count("Never decides") == 3
 
 
+def test_policy_that_hides_everywhere_says_where_it_does_not(admin, make_user, rows, host):
+    """A host's own policy goes before one for every host, whoever it is about."""
+    edda = make_user("editor", "edda")
+    Policy.objects.create(host=host, level=3)
+    other = Policy.objects.create(user=edda, host=host, model="*vl*", level=1)
+    made = {"subject": f"user:{edda.pk}", "host": "", "model": "*", "level": "0"}
+    said = f"It does not hide everywhere: on {host.name} everyone, *, edit decides first."
+    answer = admin.post(LIST, made, follow=True)
+    assert said in text_of(answer)
+    assert text_of(answer).count("Does not hide everywhere") == 1
+    stored = Policy.objects.get(level=0)
+    for change, warned in (({"level": "1"}, False), ({"model": "*VL-8b*"}, True), ({"host": host.slug}, False)):
+        version = Policy.objects.get(pk=stored.pk).version
+        answer = admin.post(f"{LIST}{stored.pk}/", made | change | {"version": version}, follow=True)
+        assert ("does not hide everywhere" in text_of(answer).lower()) is warned, change
+    other.delete()
+    answer = admin.post(LIST, made | {"subject": "everyone", "host": host.slug}, follow=True)
+    assert "Stored" in text_of(answer)
+
+
 def test_policy_count_follows_what_is_typed(admin, rows, host):
     assert "Matches 1 model" in text_of(admin.get(LIST + "count/", {"model": "*model-3*"}))
     assert "Matches 3 models on 1 host" in text_of(admin.get(LIST + "count/", {"model": "*", "host": host.slug}))
