@@ -67,10 +67,19 @@ def leave(agent: Agent, instance: str) -> None:
     Agent.objects.filter(pk=agent.pk, instance=instance).update(**gone)
 
 
-def check_in(agent: Agent, *, instance: str, worker: str, version: str, protocol: int, address: str) -> dict[str, Any]:
+def check_in(
+    agent: Agent,
+    *,
+    instance: str,
+    worker: str,
+    version: str,
+    protocol: int,
+    address: str,
+    sent_at: float | None = None,
+) -> dict[str, Any]:
     """What an agent is told that asks over HTTP: {"state", "message", ...}. `state` is ok, second or mismatch.
 
-    An empty instance asks without claiming to run.
+    An empty instance asks without claiming to run. `sent_at`, by the clock of the machine: no queue lies between.
     """
     host, now = agent.host, timezone.now()
     with transaction.atomic():
@@ -80,6 +89,8 @@ def check_in(agent: Agent, *, instance: str, worker: str, version: str, protocol
             row.other_worker = worker
         row.address = address
         row.save()
+    if answers and sent_at is not None:
+        Host.objects.filter(pk=host.pk).update(clock_skew_seconds=round(now.timestamp() - sent_at, 1))
     state, message = "ok", ""
     if why := version_problem(protocol, version):
         facts = {"worker_protocol": protocol, "worker_version": version, "worker_id": worker, "last_seen_at": now}

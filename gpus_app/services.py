@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Case, Value, When
+from django.db.models.functions import Least
 from django.utils import timezone
 
 from gpus_app import device_settings, memory_settings, selectors, watch_settings
 from gpus_app.core.router_files import SUFFIXES, is_router_file
 from gpus_app.eligibility import refresh_eligibility
-from gpus_app.models import Dialect, Host, HostSetting, OsFamily
+from gpus_app.models import LATE_AFTER, Dialect, Host, HostSetting, OsFamily
 from gpus_app.signals import host_seen, target_set
 from quartermaster_site import env
 from quartermaster_site.access.audit import Actor, record
@@ -206,12 +208,15 @@ def note_heartbeat(*, slug: str, worker: str, version: str, sent_at: float, prot
     A worker whose messages are of another version, or whose host is paused, is asked for nothing.
     """
     now = timezone.now()
+    skew = round(now.timestamp() - sent_at, 1)
+    # A message that waited in the queue looks like a clock that is behind, so that of several the least is believed.
+    least = Case(When(last_seen_at__gt=now - LATE_AFTER, then=Least("clock_skew_seconds", Value(skew))), default=skew)
     Host.objects.filter(slug=slug).update(
         last_seen_at=now,
         worker_id=worker[:64],
         worker_version=version[:32],
         worker_protocol=protocol,
-        clock_skew_seconds=round(now.timestamp() - sent_at, 1),
+        clock_skew_seconds=least,
     )
     host = selectors.hosts().filter(slug=slug).first()
     if host is None or host.why_jobs_wait:

@@ -50,6 +50,8 @@ class Asker(Schema):
     protocol: int = Field(ge=0, le=1 << 30)
     leaving: bool = False
     """It stops by request."""
+    sent_at: float | None = Field(default=None, ge=0, le=1e11)
+    """Seconds since 1970 by its clock."""
 
 
 @router.post("/agents/enrol/", auth=None, include_in_schema=False)

@@ -78,9 +78,9 @@ def machine_notes(host: Host) -> tuple[str, ...]:
     if host.state == "mismatch":
         notes.append(f"{version_problem(host.worker_protocol, host.worker_version)} Jobs wait until then.")
     if host.last_seen_at and abs(host.clock_skew_seconds) > MOST_SKEW_SECONDS:
-        side = "behind" if host.clock_skew_seconds > 0 else "ahead"
+        side = "behind" if host.clock_skew_seconds > 0 else "ahead of"
         notes.append(
-            f"Its clock is {duration(abs(host.clock_skew_seconds))} {side} of the server's: set both by NTP. "
+            f"Its clock is {duration(abs(host.clock_skew_seconds))} {side} the server's: set both by NTP. "
             "Nothing here is judged by the machine's clock."
         )
     return (*notes, *disk_notes(host))

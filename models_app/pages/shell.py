@@ -29,6 +29,7 @@ from models_app.selectors.sight import seen_findings, seen_rows, sees_all, visib
 from quartermaster_site.access.grants import grants_of
 from quartermaster_site.access.models import Account
 from quartermaster_site.figures import age
+from quartermaster_site.jobs.kinds import UNLISTED
 from quartermaster_site.jobs.models import UNFINISHED, Job
 from quartermaster_site.jobs.sight import job_sight
 from quartermaster_site.version import product_version
@@ -107,7 +108,7 @@ _OF_HOSTS = {
 def _counts(user: Any) -> dict[str, Any]:
     """What the frame says of each host: of models, findings and jobs those that the person may see."""
     findings = seen_findings(user).exclude(level="info").exclude(ACKNOWLEDGED)
-    unfinished = job_sight(user).seen(Job.objects.filter(state__in=UNFINISHED))
+    unfinished = job_sight(user).seen(Job.objects.filter(state__in=UNFINISHED).exclude(kind__in=UNLISTED))
     # Django writes into a filtered relation, so it is made anew.
     watch = FilteredRelation("target_watch", condition=Q(target_watch__path=F("publish_path")))
     return {
@@ -137,7 +138,7 @@ class Strip:
         self.host = shell.host
         self.is_whole = shell.host is not None and sees_all(shell.request.user, shell.host)
         self.many_hosts = len(shell.hosts) > 1
-        self.running_jobs = sum(host.job_count for host in shell.all_hosts)  # type: ignore[attr-defined]
+        self.unfinished_jobs = sum(host.job_count for host in shell.all_hosts)  # type: ignore[attr-defined]
 
     @property
     def worker(self) -> WorkerState | None:

@@ -6,6 +6,7 @@ import http.client
 import json
 import platform
 import ssl
+import time
 import urllib.error
 import urllib.request
 from typing import Any
@@ -59,7 +60,7 @@ def check(identity: Identity, instance: str, *, leaving: bool = False) -> dict[s
 
     `leaving`: this agent stops by request, and another may take its place at once.
     """
-    who = {"enrolment": identity.enrolment, "instance": instance, "leaving": leaving}
+    who = {"enrolment": identity.enrolment, "instance": instance, "leaving": leaving, "sent_at": time.time()}
     body = json.dumps({**who, **about_this_machine()})
     sent = {"body": body, "signature": identity.sign(body.encode())}
     # Any other refusal (a list of networks, say) may be over in a while: the agent goes on.

@@ -27,6 +27,8 @@ class State(models.TextChoices):
 UNFINISHED = (State.QUEUED, State.WAITING, State.RUNNING, State.CANCELLING)
 SILENT_AFTER = timedelta(seconds=30)
 """Of a running job: the pages say so. Later the sweep calls it lost."""
+ESTIMATE_HOLDS_FOR = timedelta(seconds=20)
+"""A running job says every 15 seconds that it lives: when that did not come, nobody knows how long it still takes."""
 FINISHED = tuple(state for state in State if state not in UNFINISHED)
 
 
@@ -141,8 +143,9 @@ class Job(models.Model):
 
     @property
     def seconds_left(self) -> int | None:
-        """Smoothed estimate, after three samples and with a known total."""
-        if self.silence or self.samples < 3 or not self.total or self.rate <= 0 or self.is_finished:
+        """Smoothed estimate, after three samples, with a known total and while reports come."""
+        heard = self.heartbeat_at is None or timezone.now() - self.heartbeat_at < ESTIMATE_HOLDS_FOR
+        if not heard or self.samples < 3 or not self.total or self.rate <= 0 or self.is_finished:
             return None
         return int(max(self.total - self.done, 0) / self.rate)
 

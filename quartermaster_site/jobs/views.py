@@ -19,7 +19,7 @@ from quartermaster_site.jobs.pages import job_rows, job_view
 from quartermaster_site.jobs.sight import job_sight
 
 PER_PAGE = 50
-STATE_FILTERS = {"": "all", "unfinished": "running", State.FAILED.value: "failed", State.LOST.value: "lost"}
+STATE_FILTERS = {"": "all", "unfinished": "unfinished", State.FAILED.value: "failed", State.LOST.value: "lost"}
 
 
 @require_GET

@@ -412,6 +412,10 @@ def test_a_clock_that_is_off_is_measured(enrol, says):
     host = Host.objects.get(slug="gpu-a")
     assert host.state == "online"
     assert 599 < host.clock_skew_seconds < 602
+    asked = {"worker": "box", "version": "9", "protocol": PROTOCOL, "address": "127.0.0.1"}
+    agents.check_in(host.agent, instance="", sent_at=timezone.now().timestamp() - 700, **asked)
+    host.refresh_from_db()
+    assert 699 < host.clock_skew_seconds < 702, "what is asked over HTTP waits in no queue"
 
 
 def test_a_control_worker_renews_all_access_lists_at_its_start(enrol, monkeypatch):

@@ -40,6 +40,8 @@ def test_a_heartbeat_is_noted_and_the_first_asks_for_devices(db):
     assert host.state == "online"
     assert 6 < host.clock_skew_seconds < 9
     note_heartbeat(slug="gpu-a", worker="box", version="0.1.0", sent_at=now)
+    note_heartbeat(slug="gpu-a", worker="box", version="0.1.0", sent_at=now - 20)
+    assert -1 < Host.objects.get().clock_skew_seconds < 1, "a message that waited is no clock that is behind"
     assert Job.objects.filter(kind="probe_devices").count() == 1
 
 

@@ -154,6 +154,8 @@ def test_remaining_time_needs_three_samples(make_job, monkeypatch):
         assert (job.seconds_left is None) == (second < 3)
     assert job.rate == pytest.approx(10)
     assert job.seconds_left == 6
+    monkeypatch.setattr("django.utils.timezone.now", lambda: start + timedelta(seconds=25))
+    assert job.seconds_left is None, "of a job that says nothing any more nobody knows"
 
 
 def test_a_receiver_that_breaks_fails_the_job(make_job, monkeypatch):

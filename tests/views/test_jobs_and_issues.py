@@ -32,6 +32,13 @@ def test_nothing_has_run_yet(gpu_host: Host, viewer: Client) -> None:
     assert "Nothing has run yet" in viewer.get("/jobs/").content.decode()
 
 
+def test_the_frame_counts_the_jobs_that_the_list_shows(gpu_host: Host, viewer: Client) -> None:
+    _job(gpu_host, kind="find_checker", state="queued")
+    assert "s-jobs-link" not in viewer.get("/jobs/").content.decode()
+    _job(gpu_host)
+    assert "1 unfinished</a>" in viewer.get("/jobs/").content.decode()
+
+
 def test_a_running_job_polls_until_it_is_over(gpu_host: Host, viewer: Client) -> None:
     job = _job(gpu_host, phase="Reading headers", done=412, total=1280, unit="files", warnings=3)
     html = viewer.get(f"/jobs/{job.pk}/").content.decode()
