@@ -16,7 +16,6 @@ from quartermaster_site.access.models import Policy, Role
 from quartermaster_site.access.permissions import Level
 from quartermaster_site.access.rules import Rule, Scope, Subject, Verdict, loses_to, never_wins, ordered
 
-
 MOST_NAMED = 3
 """Other policies in one remark."""
 

@@ -39,7 +39,7 @@ def model_list(request: Request) -> HttpResponse:
     if host is not None and may(user, Level.OPERATE, host):
         context |= {"scan_host": host, "scan_held": held_back(host)}
     if not shown.items:
-        context |= _why_empty(hosts)
+        context |= _why_empty(hosts, wanted.host)
     response = page(request, "models/model_list.html", context, fragments=["models"])
     # The address of what is shown, without the fields that were left empty.
     response["HX-Push-Url"] = f"{reverse('models:model-list')}{wanted.query().rstrip('?')}"
@@ -62,9 +62,15 @@ def _scales(shell: Shell, found: selectors.ModelPage) -> dict[int, HostScale]:
     return {host.pk: HostScale.of(host) for host in hosts}
 
 
-def _why_empty(hosts: list[Host]) -> dict[str, object]:
+def _why_empty(hosts: list[Host], chosen: str) -> dict[str, object]:
+    """Of the roots and, where the list is of one host that was never scanned, of this one."""
     roots = list(Root.objects.filter(host__in=hosts).select_related("host"))
-    return {"roots": roots, "never_scanned": all(root.last_scan_at is None for root in roots)}
+    context: dict[str, object] = {"roots": roots, "never_scanned": all(root.last_scan_at is None for root in roots)}
+    host = next((host for host in hosts if host.slug == chosen), None)
+    own = [root for root in roots if root.host == host]
+    if host is not None and not getattr(host, "model_count", 0) and all(root.last_scan_at is None for root in own):
+        context |= {"unscanned": host, "unscanned_roots": own}
+    return context
 
 
 @require_safe

@@ -335,20 +335,35 @@
 
   // Keys.
 
-  // Between the rows of a table whose link has the focus; edits or ticks that row.
+  // Rows of tables: the focus is on the link of one, or on a row of its own that has none.
+  const heldBy = (row) => (row.hidden ? null : row.hasAttribute("tabindex") ? row : row.querySelector("a"));
+  function rowOf(node) {
+    let row = node instanceof Element ? node.closest("tbody > tr") : null;
+    for (let outer = row; outer; outer = outer.parentElement.closest("tbody > tr")) row = outer;
+    return row;
+  }
+
+  // Between rows; j begins at the first one. Opens, edits or ticks the row.
   function rowKey(row, key) {
-    if (key === "ArrowDown" || key === "ArrowUp") {
+    if (!row) {
+      const first = key === "j" && [...document.querySelectorAll("main tbody > tr")].find(heldBy);
+      if (first) heldBy(first).focus();
+      return Boolean(first);
+    }
+    if (["ArrowDown", "ArrowUp", "j", "k"].includes(key)) {
       let next = row;
-      do next = key === "ArrowDown" ? next.nextElementSibling : next.previousElementSibling;
-      while (next && (next.hidden || !next.querySelector("a")));
-      if (next) next.querySelector("a").focus();
+      do next = key === "ArrowDown" || key === "j" ? next.nextElementSibling : next.previousElementSibling;
+      while (next && !heldBy(next));
+      if (next) heldBy(next).focus();
       return next !== null;
     }
+    const fold = key === "Enter" && document.activeElement === row && row.querySelector("summary");
+    if (fold) fold.click();
     const edit = key === "e" && row.querySelector("[data-edit]");
     const box = key === "x" && row.querySelector("input[type=checkbox]");
     if (edit) window.location.assign(edit.dataset.edit);
     else if (box) box.click();
-    return Boolean(edit || box);
+    return Boolean(edit || box || fold);
   }
 
   let leader = 0;
@@ -389,9 +404,9 @@
       leader = 0;
       if (link) link.click();
     } else {
-      const row = event.target instanceof Element ? event.target.closest("tbody > tr") : null;
+      const row = rowOf(event.target);
       const link = document.querySelector('a[data-press="' + CSS.escape(event.key) + '"]');
-      if (row && rowKey(row, event.key)) event.preventDefault();
+      if (rowKey(row, event.key)) event.preventDefault();
       else if (link) link.click();
     }
   });

@@ -9,6 +9,29 @@ from playwright.sync_api import Page, expect
 SignIn = Callable[..., None]
 
 
+def test_rows_of_the_audit_log(page: Page, library: str, sign_in: SignIn, trouble: list[str]) -> None:
+    """Its rows have no links: the row itself takes the focus, and Enter shows what changed."""
+    from quartermaster_site.access.audit import Actor, record
+
+    sign_in("admin")
+    record(Actor(), "user.change", changes={"role": ["viewer", "editor"]})
+    page.goto(f"{library}/audit/")
+    rows = page.locator("#entries > table > tbody > tr")
+    page.keyboard.press("j")
+    expect(rows.nth(0)).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("k")
+    page.keyboard.press("j")
+    expect(rows.nth(1)).to_be_focused()
+    changed = rows.filter(has=page.locator("details")).first
+    changed.focus()
+    page.keyboard.press("Enter")
+    expect(changed.locator("details > table")).to_be_visible()
+    page.goto(f"{library}/models/")
+    page.keyboard.press("j")
+    expect(page.locator("#models tbody > tr a").first).to_be_focused()
+
+
 def test_rows_tabs_and_the_config(page: Page, library: str, sign_in: SignIn, trouble: list[str]) -> None:
     sign_in("editor")
     page.goto(f"{library}/models/")

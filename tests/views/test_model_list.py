@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from gpus_app.models import Host
 from models_app.models import Root, Row, StoredPlan
@@ -120,6 +121,23 @@ def test_states_on_disk_come_before_the_verdict(gpu_host: Host, viewer: Client) 
     html = _html(viewer, "/models/?state=offline")
     assert _names(html) == ["away-7b"]
     assert "offline</span>" in html
+
+
+def test_a_list_of_a_host_that_was_never_scanned_says_so(shelf_rows: Host, admin: Client) -> None:
+    """No filter hides what nobody has looked for."""
+    fresh = Host.objects.create(slug="fresh", name="Fresh")
+    html = _html(admin, "/models/?host=fresh")
+    assert "Fresh has no folder of models to scan" in html
+    assert 'href="/hosts/fresh/folders/"' in html
+    root = Root.objects.create(host=fresh, path="/srv/models")
+    html = _html(admin, "/models/?host=fresh&q=alpha")
+    assert "Fresh has 1 folder and no finished scan yet" in html
+    assert 'action="/hosts/fresh/scan/"' in html
+    assert "filters hide all" not in html.replace("Filters", "filters")
+    root.last_scan_at = timezone.now()
+    root.save()
+    assert "hide all 3 quants" in _html(admin, "/models/?host=fresh")
+    assert "hide all 3 quants" in _html(admin, f"/models/?host={shelf_rows.slug}&q=nothing-like-this")
 
 
 def test_empty_states(gpu_host: Host, admin: Client) -> None:
