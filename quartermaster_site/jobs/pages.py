@@ -179,7 +179,8 @@ def _outcome(job: Job) -> str:
         return job.state_reason or progress_text(job)
     if job.error:
         return job.error
-    return ", ".join(f"{value} {label.lower()}" for label, value in _results(job.result)[:3] if value[:1].isdigit())
+    told = [(label.lower(), value) for label, value in _results(job.result)[:3] if value[:1].isdigit()]
+    return ", ".join(f"{label} {value}" if label == "revision" else f"{value} {label}" for label, value in told)
 
 
 def _author(job: Job) -> str:
@@ -243,10 +244,10 @@ def _links(job: Job) -> tuple[Link, ...]:
 
 def _relatives(job: Job, sight: JobSight) -> tuple[Link, ...]:
     before = (("started by", job.parent_id), ("again after", job.retry_of_id))
-    around = Q(parent=job) | Q(pk__in=[pk for _, pk in before if pk])
+    around = Q(parent=job) | Q(retry_of=job) | Q(pk__in=[pk for _, pk in before if pk])
     seen = {other.pk: other for other in sight.seen(Job.objects.filter(around)).defer("log", "inputs").order_by("-pk")}
     related = [(word, seen.pop(pk, None)) for word, pk in before if pk]
-    related += [("then", child) for child in seen.values()]
+    related += [("again as" if other.retry_of_id == job.pk else "then", other) for other in seen.values()]
     return tuple(
         Link(reverse("jobs:job-show", args=[other.pk]), f"{word} {other.get_kind_display().lower()}", other.pk)
         for word, other in related

@@ -87,6 +87,15 @@ def test_a_failed_job_says_why_and_shows_its_log(gpu_host: Host, viewer: Client)
     assert "&lt;two&gt;" in html
 
 
+def test_a_lost_job_leads_to_the_one_that_was_started_in_its_place(gpu_host: Host, viewer: Client) -> None:
+    lost = _job(gpu_host, state="lost")
+    again = _job(gpu_host, state="waiting", retry_of=lost)
+    _job(gpu_host, kind="plan_host", state="succeeded", result={"models": 5, "entries": 5, "revision": 2})
+    html = viewer.get(f"/jobs/{lost.pk}/").content.decode()
+    assert f"again as scan job {again.pk}" in re.sub(r"<[^>]*>", "", html)
+    assert "5 quants, 5 entries, revision 2" in viewer.get("/jobs/").content.decode()
+
+
 def test_the_list_filters(gpu_host: Host, viewer: Client) -> None:
     _job(gpu_host, kind="probe_devices", state="failed", error="no driver")
     _job(gpu_host)
