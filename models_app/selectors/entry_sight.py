@@ -133,6 +133,7 @@ def seen_part(comparison: Comparison, sight: EntrySight) -> Seen:
         comparison,
         difference=replace(difference, models=tuple(models), top=()),
         effect=effect,
+        rows={path: row for path, row in comparison.rows.items() if sight.path_level(path) >= Level.VIEW},
         changes=[change for change in comparison.changes if sees_change(change, sight)],
     )
     return Seen(shown, unseen, False)

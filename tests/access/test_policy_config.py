@@ -272,6 +272,29 @@ def test_policy_hides_a_model_in_every_answer_of_these_pages(tree, signed_in, ed
     assert not told
 
 
+def test_policy_that_grants_one_variant_of_a_hidden_model_shows_its_name_alone(tree, host, make_user):
+    """What policies grant is an entry of the file: the model has no page for them, so nothing leads there."""
+    person = make_user("editor", "vera")
+    for name, level in ((SERVED, 0), (SECRET, 0), (f"{SERVED}-vision", 1)):
+        Policy.objects.create(user=person, model=name, level=level)
+    client = Client()
+    client.force_login(person)
+    assert client.get(f"/models/{tree['secret']}/").status_code == 404
+    named = 0
+    for path in (
+        "/config/local/drift/",
+        "/config/local/review/",
+        "/config/local/2/diff/3/",
+        "/router/local/",
+        "/models/",
+    ):
+        html = client.get(path).content.decode()
+        named += f"{SERVED}-vision" in html
+        assert f"/models/{tree['secret']}/" not in html, path
+        assert f"{SERVED}<" not in html, path
+    assert named >= 2
+
+
 def test_policy_walk_would_find_the_model(tree, make_user):
     """The same places name it for somebody from whom nothing is hidden."""
     client = Client()
