@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
 from ninja import NinjaAPI
-from ninja.errors import HttpError, ValidationError
+from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.security import HttpBearer
 
 from gpus_app.core.errors import QuartermasterError
@@ -35,6 +37,20 @@ class Token(HttpBearer):
         return person
 
 
+def for_people(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """The description is for whoever may use the API or the pages, by a token or as they are signed in."""
+
+    @require_safe
+    def described(request: HttpRequest, **arguments: Any) -> HttpResponse:
+        try:
+            is_known = request.user.is_authenticated or Token()(request)
+        except NotAllowed as error:
+            return expected(request, error)
+        return view(request, **arguments) if is_known else refused(request, AuthenticationError())
+
+    return described
+
+
 api = NinjaAPI(
     title="Quartermaster",
     version="1",
@@ -43,6 +59,7 @@ api = NinjaAPI(
     auth=Token(),
     docs_url=None,  # its pages need scripts from elsewhere
     openapi_url="openapi.json",
+    docs_decorator=for_people,
 )
 api.add_router("", reading)
 api.add_router("", acting)

@@ -253,7 +253,14 @@ class TestAnswers:
     def test_what_is_not_there(self, script, installation, path):
         assert script(VIEWER).get(f"{BASE}{path}").status_code in (404, 422)
 
-    def test_the_description_is_open_and_names_every_endpoint(self, host):
+    def test_the_description_is_for_people_and_names_every_endpoint(self, script, make_user):
         found = Client().get(f"{BASE}/openapi.json")
+        assert (found.status_code, found.json()["error"]["title"]) == (401, "Sign-in needed")
+        wrong = Client(headers={"authorization": "Bearer qmt-wrong"}).get(f"{BASE}/openapi.json")
+        assert (wrong.status_code, b"paths" in wrong.content) == (401, False)
+        client = Client()
+        client.force_login(make_user("viewer", "somebody"))
+        assert client.get(f"{BASE}/openapi.json").json()["paths"]
+        found = script(VIEWER).get(f"{BASE}/openapi.json")
         assert found.status_code == 200
         assert "/api/v1/models/{number}/preview/" in found.json()["paths"]

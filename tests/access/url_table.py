@@ -297,6 +297,7 @@ TABLE: list[Line] = [
     POST("/access/users/{person}/sessions/{session}/end/", ADMIN, NOTHING),
     GET("/audit/", ADMIN, NOTHING),
     GET("/audit/export/", ADMIN, NOTHING),
+    GET("/api/v1/openapi.json", VIEWER, NOTHING),
     GET("/api/v1/hosts/", VIEWER, NOTHING),
     GET("/api/v1/hosts/local/", VIEWER, HOST),
     GET("/api/v1/hosts/local/revisions/", VIEWER, HOST),
