@@ -16,10 +16,20 @@ def message(task="models_app.tasks.plan_host", number="id-1", named=NAMED, **hea
     return SimpleNamespace(headers={"task": task, "id": number, **headers}, payload=[ARGUMENTS, named, {}])
 
 
+def of_a_machine(arguments=(), named=None, more=None, **headers):
+    plain = {"lang": "py", "timelimit": [None, None], "retries": 0, "eta": None, "stamps": {}}
+    payload = [list(arguments), named or {"envelope": {}}, {"callbacks": None, "chain": None, **(more or {})}]
+    return SimpleNamespace(headers={**plain, "task": TASK, "id": "id-1", **headers}, payload=payload)
+
+
 @pytest.fixture
 def sealed():
+    return seal_for("control")
+
+
+def seal_for(queue):
     headers = {"id": "id-1"}
-    seals._seal(sender="models_app.tasks.plan_host", body=(ARGUMENTS, NAMED, {}), headers=headers)
+    seals._seal(sender="models_app.tasks.plan_host", body=(ARGUMENTS, NAMED, {}), headers=headers, routing_key=queue)
     return headers.get("seal")
 
 
@@ -48,8 +58,34 @@ def test_another_key_gives_another_seal(sealed, monkeypatch):
     assert not seals.is_ours(message(seal=sealed))
 
 
+def test_a_seal_for_the_queue_of_a_machine_does_not_hold_here():
+    """The machine has read it there, and may add to this queue."""
+    assert not seals.is_ours(message(seal=seal_for("host.gpu-a")))
+
+
 def test_messages_of_machines_are_opened_and_looked_at():
-    assert seals.is_ours(message(task=TASK))
+    assert seals.is_ours(of_a_machine())
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        {"more": {"callbacks": [{"task": "models_app.host_tasks.publish"}]}},
+        {"more": {"chain": [{"task": "models_app.host_tasks.publish"}]}},
+        {"errbacks": [{"task": "models_app.host_tasks.publish"}]},
+        {"eta": "2999-01-01T00:00:00"},
+        {"arguments": [1]},
+        {"named": {"envelope": {}, "more": 1}},
+    ],
+)
+def test_a_message_of_a_machine_orders_nothing_else(order):
+    """Celery would send a callback in the name of the control worker, to any queue."""
+    assert not seals.is_ours(of_a_machine(**order))
+
+
+def test_the_body_of_a_machine_names_no_task():
+    old = SimpleNamespace(headers={"task": TASK, "id": "1"}, payload={"task": "other", "args": [], "id": "1"})
+    assert not seals.is_ours(old)
 
 
 @pytest.mark.parametrize(("name", "value"), [("QM_REDIS_URL", ""), ("QM_AGENT_INSTANCE", "one")])
