@@ -20,6 +20,7 @@ from models_app import (
     watching,
 )
 from models_app.core.discovery.roots import Root
+from models_app.core.export.host_rules import adapters_among
 from models_app.core.export.keys import resolved
 from models_app.core.readers.cache import HeaderCache
 from models_app.core.spawn_guard.options import beside
@@ -98,6 +99,7 @@ def find_checker(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
 @host_task("models_app.host_tasks.verify_memory")
 def verify_memory(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
     """What llama.cpp itself projects for one launch."""
+    _require_adapters_seen(inputs["words"])
     return checking.check(report, inputs)
 
 
@@ -125,7 +127,13 @@ def probe_backends(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
 @host_task("models_app.host_tasks.test_launch")
 def test_launch(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
     """Start a command once, ask it something, stop it."""
+    _require_adapters_seen(inputs["words"])
     return try_launch(report, inputs, environment=env.program_environment(), permitted=env.backend_roots())
+
+
+def _require_adapters_seen(words: Sequence[Any]) -> None:
+    named = adapters_among([str(word) for word in words], windows=PLATFORM == "windows")
+    target_file.require_seen(named, browsing.scan_roots())
 
 
 @host_task("models_app.host_tasks.write_config")

@@ -205,8 +205,9 @@ class Scan:
 
     def _summary(self, listing: Listing, roots: tuple[Root, ...], inventory: Inventory) -> dict[str, Any]:
         unread = set(listing.unread)
+        kept_out = {finding.path for finding in listing.findings if finding.kind == OUTSIDE}
         return {
-            "roots": [_root_summary(root, listing, unread) for root in roots],
+            "roots": [_root_summary(root, listing, unread, kept_out) for root in roots],
             "unread": sorted({*unread, *listing.unread_files, *self._transient})[:1000],
             "files": listing.file_count,
             "seen": listing.seen_count,
@@ -224,8 +225,12 @@ def _notes(inventory: Inventory, found: Survey) -> Sequence[Finding]:
     return [note for note in inventory.notes if note.path not in named][:MAX_NOTES]
 
 
-def _root_summary(root: Root, listing: Listing, unread: set[str]) -> dict[str, Any]:
-    """How far one root could be read: `ok`, `missing`, `unreadable` or `partial`."""
+def _root_summary(root: Root, listing: Listing, unread: set[str], kept_out: set[str]) -> dict[str, Any]:
+    """How far one root could be read: `ok`, `missing`, `unreadable` or `partial`.
+
+    Folders that the owner of the machine keeps out leave nothing to wait for; of a root that is one of them, not even
+    its being there is told.
+    """
     path = os.path.abspath(root.path)
     part = next((part for part in listing.roots if part.root.path == path), None)
     below = path.rstrip(os.sep) + os.sep
@@ -233,12 +238,9 @@ def _root_summary(root: Root, listing: Listing, unread: set[str]) -> dict[str, A
     if part is None:
         state, reason = "partial", "the scan was stopped before this folder"
     elif path in unread:
-        why = next((finding for finding in listing.findings if finding.path == path), None)
-        is_there = (why is not None and why.kind == OUTSIDE) or os.path.isdir(
-            path
-        )  # of what is outside nothing is told
-        state, reason = "unreadable" if is_there else "missing", why.text if why else ""
-    elif listing.stopped or any(folder.startswith(below) for folder in unread):
+        state = "unreadable" if path in kept_out or os.path.isdir(path) else "missing"
+        reason = next((finding.text for finding in listing.findings if finding.path == path), "")
+    elif listing.stopped or any(folder.startswith(below) for folder in unread - kept_out):
         state, reason = "partial", "some folders below could not be listed"
     return {"path": root.path, "state": state, "reason": reason, "files": len(part.files) if part else 0}
 

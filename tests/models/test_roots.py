@@ -84,6 +84,15 @@ def test_a_folder_that_the_host_lets_nobody_see(scanned, scan, host, folder, mon
     assert sorted(Row.objects.values_list("state", flat=True)) == ["missing", "present", "present"]
 
 
+def test_a_link_out_of_the_folders_leaves_nothing_to_wait_for(scanned, scan, folder, monkeypatch):
+    """Publishing does not stop for what the owner keeps out for good; it stands among the issues."""
+    monkeypatch.setenv("QM_BROWSE_ROOTS", str(folder))
+    (folder / "out").symlink_to("/")
+    scan()
+    assert Root.objects.get().state == "ok"
+    assert list(Finding.objects.values_list("kind", "path")) == [("outside", f"{folder}/out")]
+
+
 def test_such_a_folder_is_neither_looked_at_nor_followed(scanned, folder, monkeypatch):
     followed, sent = [], []
     monkeypatch.setenv("QM_ROLE", "host")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from gpus_app.selectors import ram_limit_gib
-from models_app import convert
-from models_app.core.export.host_rules import adapters_of
+from models_app import convert, host_tasks
+from models_app.core.export.host_rules import adapters_among, adapters_of
 from models_app.core.export.revisions.outline import ModelOutline, Outline
 from models_app.models import Revision, RevisionDetails, Root, Row
 from models_app.selectors.host_findings import host_findings
 from models_app.services import start_write, writing
+from models_app.target_file import TargetRefused
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.errors import EditConflict, NotAllowed, Refused
@@ -74,6 +77,10 @@ def test_adapters_lie_where_the_host_lets_people_see(target, write, folder, monk
         flags = {"lora-scaled": f"{path} 0.5", "--lora-model-dir": path, "threads": "/etc/4"}
         outline = Outline({"a": ModelOutline("/opt/llama-server", flags), "b": ModelOutline("", {"lora": "x.gguf"})})
         assert adapters_of(outline) == [path]
+        words = ["/opt/llama-server", "--lora-scaled", f"{path} 0.5", "--lora", f"{path},x.gguf", "-t", "/etc/4"]
+        assert adapters_among(words) == [path]
+        with nullcontext() if end == "succeeded" else pytest.raises(TargetRefused):
+            host_tasks._require_adapters_seen(words)
         monkeypatch.setattr(writing, "adapters_to_check", lambda host, revision, outline=outline: adapters_of(outline))
         job = write()
         assert (job.state, "QM_BROWSE_ROOTS" in job.error) == (end, end == "failed"), job.error

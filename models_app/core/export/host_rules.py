@@ -9,6 +9,7 @@ import ntpath
 import posixpath
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from models_app.core.export.findings import BLOCK, NOTE, WARN, CheckFinding, finding
 from models_app.core.export.revisions.outline import GUARD, ModelOutline, Outline
@@ -78,6 +79,14 @@ def adapters_of(outline: Outline, *, windows: bool = False) -> list[str]:
     is_absolute = ntpath.isabs if windows else posixpath.isabs
     found = {path for model in outline.models.values() for path in _named(model, ADAPTER_FLAGS)}
     return sorted(path for path in found if is_absolute(path))
+
+
+def adapters_among(words: Sequence[str], *, windows: bool = False) -> list[str]:
+    """The same of the words of one command."""
+    flags: dict[str, list[str]] = {}
+    for flag, value in pairwise(words):
+        flags.setdefault(flag, []).append(value)
+    return adapters_of(Outline({"": ModelOutline(flags=flags)}), windows=windows)
 
 
 def _paths(model: ModelOutline) -> Iterator[str]:
