@@ -17,14 +17,17 @@ from django.shortcuts import render
 
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.models import Account, AuditEntry, Role
+from quartermaster_site.access.networks import group_of
 from quartermaster_site.access.sign_on import SignOn
+from quartermaster_site.access.tally import Tally
 from quartermaster_site.errors import Unavailable
-from quartermaster_site.http import client_address
+from quartermaster_site.http import client_address, client_of_request
 
 MOST_NAME = 150
 _ERROR = re.compile(r"[a-z_]{1,64}")
 """The words of OAuth for what went wrong, such as `access_denied`."""
 SECONDS = 10
+FAILED = Tally("sign-on")
 log = logging.getLogger(__name__)
 NO_GROUP = "None of your groups there may sign in here. Whoever looks after the groups can add you to one."
 NO_NAME = "The server does not say your user name (preferred_username), or not one that can be used here."
@@ -111,12 +114,19 @@ def refused(request: HttpRequest, sociallogin: Any, why: str) -> HttpResponse:
 
 
 def note_failure(request: HttpRequest, error: Any, exception: Any) -> None:
-    """The server refused, or could not be asked; the page is allauth's."""
+    """The server refused, or could not be asked; the page is allauth's.
+
+    Anybody can come with such an answer, so the audit log hears of it once a minute and address at most.
+    """
+    number = FAILED.count(group_of(client_of_request(request)))
+    if not number:
+        return
     said = request.GET.get("error", "")
     answered = f"the server answers {said}" if _ERROR.fullmatch(said) else error
     log.warning("A sign-on failed: %s %s", answered, exception)
     reason = f"the sign-on failed: {type(exception).__name__ if exception else answered}"
-    record(_actor(request, None), "sign-in", result=AuditEntry.Result.FAILED, reason=reason)
+    changes = {"failed": [None, number]} if number > 1 else {}
+    record(_actor(request, None), "sign-in", changes=changes, result=AuditEntry.Result.FAILED, reason=reason)
 
 
 def _actor(request: HttpRequest, user: Any) -> Actor:

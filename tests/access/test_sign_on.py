@@ -11,9 +11,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.core.cache import cache
 from django.test import Client
 
 from quartermaster_site import env
+from quartermaster_site.access import signing_on
 from quartermaster_site.access.models import Account, AuditEntry
 from quartermaster_site.access.sign_on import SignOn, groups_in, parsed_roles
 
@@ -76,6 +78,8 @@ def address():
 @pytest.fixture(autouse=True)
 def _configured(settings, address, host, make_user):
     make_user("admin", "first")
+    signing_on.FAILED.clear()
+    cache.clear()
     settings.SIGN_ON = SignOn(address, "quartermaster", "s3cret", name="Example ID", roles=ROLES)
     settings.SOCIALACCOUNT_PROVIDERS = settings.SIGN_ON.providers()
     Server.people, Server.challenges, Server.broken = {}, {}, ""
@@ -133,6 +137,9 @@ def test_what_the_server_answers_instead_is_in_the_audit_log(client, said, reaso
     answer = client.get(CALLBACK, {"error": said, "state": state}, follow=True)
     assert "Back to sign-in" in answer.content.decode()
     assert AuditEntry.objects.get(result="failed").reason == f"the sign-on failed: {reason}"
+    for _ in range(5):
+        client.get(CALLBACK, {"error": said})
+    assert AuditEntry.objects.filter(result="failed").count() == 1, "nobody fills the log with it"
 
 
 def test_the_role_follows_the_groups_at_every_sign_in(client):
