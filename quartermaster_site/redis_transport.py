@@ -7,10 +7,12 @@ the control queue and not look into it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from kombu.transport import redis, virtual
-from redis.exceptions import ExecAbortError, OutOfMemoryError
+from redis.exceptions import ExecAbortError, OutOfMemoryError, RedisError
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +26,24 @@ class QoS(redis.QoS):
         except (OutOfMemoryError, ExecAbortError):
             log.warning("the broker is full: a message is handled without a note of it there")
             virtual.QoS.append(self, message, delivery_tag)  # type: ignore[no-untyped-call]
+
+    def ack(self, delivery_tag: str) -> None:
+        with self._place_given_free(delivery_tag):
+            super().ack(delivery_tag)  # type: ignore[no-untyped-call]
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        with self._place_given_free(delivery_tag):
+            super().reject(delivery_tag, requeue)  # type: ignore[no-untyped-call]
+
+    @contextmanager
+    def _place_given_free(self, delivery_tag: str) -> Iterator[None]:
+        """Also where the broker is away: kombu would keep the place taken. With all places taken it asks for no message,
+        so it never finds out that its connection is gone, and the worker stands still for good."""
+        try:
+            yield
+        except (RedisError, OSError):
+            virtual.QoS.ack(self, delivery_tag)  # type: ignore[no-untyped-call]
+            raise
 
 
 class Channel(redis.Channel):

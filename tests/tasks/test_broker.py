@@ -13,12 +13,14 @@ import stat
 import tempfile
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from kombu import Connection
-from kombu.transport import get_transport_cls
+from kombu.transport import get_transport_cls, virtual
+from redis.exceptions import ConnectionError
 
-from quartermaster_site import broker
+from quartermaster_site import broker, redis_transport
 
 
 @pytest.fixture
@@ -182,3 +184,19 @@ def test_messages_stay_out_of_the_temporary_folder(options, tmp_path, monkeypatc
         queue = connection.SimpleQueue("private")
         queue.put({"number": 9})
         assert json.loads(queue.get(timeout=3).body) == {"number": 9}
+
+
+@pytest.mark.parametrize("way", ["ack", "reject"])
+def test_a_confirmation_that_finds_no_broker_gives_its_place_free(monkeypatch, way):
+    """With all places taken the worker would ask for nothing, and not find out that its connection is gone."""
+
+    def away(*_):
+        raise ConnectionError("refused")
+
+    qos = redis_transport.QoS(SimpleNamespace(do_restore=False), prefetch_count=1)
+    monkeypatch.setattr(qos, "_remove_from_indices", away)
+    virtual.QoS.append(qos, "message", "tag")
+    assert not qos.can_consume()
+    with pytest.raises(ConnectionError):
+        getattr(qos, way)("tag")
+    assert qos.can_consume()
