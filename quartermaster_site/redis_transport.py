@@ -37,8 +37,8 @@ class QoS(redis.QoS):
 
     @contextmanager
     def _place_given_free(self, delivery_tag: str) -> Iterator[None]:
-        """Also where the broker is away: kombu would keep the place taken. With all places taken it asks for no message,
-        so it never finds out that its connection is gone, and the worker stands still for good."""
+        """Also where the broker is away: kombu would keep the place taken, and with all places taken it asks for no
+        message, never finds out that its connection is gone, and stands still for good."""
         try:
             yield
         except (RedisError, OSError):

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 from kombu import Connection
 from kombu.transport import get_transport_cls, virtual
-from redis.exceptions import ConnectionError
+from redis import exceptions
 
 from quartermaster_site import broker, redis_transport
 
@@ -191,12 +191,12 @@ def test_a_confirmation_that_finds_no_broker_gives_its_place_free(monkeypatch, w
     """With all places taken the worker would ask for nothing, and not find out that its connection is gone."""
 
     def away(*_):
-        raise ConnectionError("refused")
+        raise exceptions.ConnectionError("refused")
 
     qos = redis_transport.QoS(SimpleNamespace(do_restore=False), prefetch_count=1)
     monkeypatch.setattr(qos, "_remove_from_indices", away)
     virtual.QoS.append(qos, "message", "tag")
     assert not qos.can_consume()
-    with pytest.raises(ConnectionError):
+    with pytest.raises(exceptions.ConnectionError):
         getattr(qos, way)("tag")
     assert qos.can_consume()
