@@ -135,7 +135,8 @@ def summary(cards: Sequence[HostCard]) -> str:
 
 def host_card(card: HostCard, *, may_scan: bool) -> Card:
     host = card.host
-    gpus = counted(sum(device.eligible for device in card.devices), "GPU") if card.devices else "no GPU"
+    used = sum(device.eligible for device in card.devices)
+    gpus = counted(used, "GPU") if used else "no GPU used" if card.devices else "no GPU"
     target = target_vram_gib(host)
     budget = f"{target:.2f} GiB budget" if target else "plans run on the CPU"
     return Card(

@@ -129,3 +129,5 @@ def test_overview_shows_the_host_and_what_people_did(gpu_host: Host, as_role: Ca
     card = editor.get("/hosts/local/card/", headers={"HX-Request": "true"}).content.decode()
     assert card.lstrip().startswith('<article class="q-card" id="host-local"')
     assert Device.objects.count() == 1
+    Device.objects.update(eligible=False)
+    assert "no GPU used, " in editor.get("/").content.decode()
