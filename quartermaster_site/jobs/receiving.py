@@ -79,8 +79,8 @@ def receive(event: Any) -> None:
         with transaction.atomic():
             jobs = Job.objects.select_for_update(of=("self",)).select_related("host")
             # What is deferred is not saved either: the inputs of a scan can be a megabyte, a report comes every moment.
-            job = jobs.defer("inputs").get(pk=report.job)
-            if not job.is_finished:
+            job = jobs.defer("inputs").filter(pk=report.job).first()
+            if job is not None and not job.is_finished:
                 _apply(job, report)
     except (ReportRefused, DataError) as refused:
         log.warning("report of job %s refused: %s", report.job, refused)
@@ -100,10 +100,10 @@ def _belongs(report: Report) -> bool:
 
 
 def fail_unfinished(job_id: int, kind: str, message: str) -> None:
-    """Close a job as failed, unless it is over."""
+    """Close a job as failed, unless it is over, or gone with its host."""
     with transaction.atomic():
-        job = Job.objects.select_for_update().get(pk=job_id)
-        if not job.is_finished:
+        job = Job.objects.select_for_update().filter(pk=job_id).first()
+        if job is not None and not job.is_finished:
             outcomes.fail(job, error_kind=kind, error=message)
             receiver_of(job).failed(job)
 

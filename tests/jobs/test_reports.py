@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from quartermaster_site.jobs.models import State
-from quartermaster_site.jobs.receiving import Receiver, receive
+from quartermaster_site.jobs.receiving import Receiver, fail_unfinished, receive
 
 
 class Recorder(Receiver):
@@ -183,3 +183,9 @@ def test_a_report_does_not_write_the_inputs_again(make_job):
     updates = [query["sql"] for query in queries if query["sql"].startswith("UPDATE")]
     assert updates
     assert not any('"inputs"' in sql for sql in updates)
+
+
+def test_a_job_may_go_with_its_host_between_two_looks_at_it(db, monkeypatch):
+    monkeypatch.setattr("quartermaster_site.jobs.receiving._belongs", lambda report: True)
+    receive({"job": 77, "token": "t", "kind": "beat", "data": {}})
+    fail_unfinished(77, "Gone", "gone")
