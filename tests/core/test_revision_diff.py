@@ -281,6 +281,18 @@ def test_a_text_diff_is_cut():
     assert (len(found.lines), found.added, found.cut) == (10, 100, True)
 
 
+def test_thousands_of_new_models_and_of_moved_ones_are_compared_fast():
+    """The first text of a large shelf, and one in which every model has another id and another launch."""
+    models = {f"model-{n}": ModelOutline("llama-server", {"model": f"/models/{n}.gguf"}) for n in range(4000)}
+    moved = {
+        f"other-{n}": ModelOutline("llama-server", {"model": f"/models/{n}.gguf", "jinja": ""}) for n in range(4000)
+    }
+    began = time.process_time()
+    assert compare(Outline(), Outline(models)).of("added") == 4000
+    assert compare(Outline(models), Outline(moved)).of("renamed") == 4000
+    assert time.process_time() - began < 2
+
+
 def test_a_thousand_models_with_four_profiles_are_compared_fast():
     command = (
         "llama-server\n-m /models/model-{n}.gguf\n--port ${{PORT}}\n-ngl 99\n-c {c}\n-fa on -ctk f16 -ctv f16\n--jinja"

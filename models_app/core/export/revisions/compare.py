@@ -76,7 +76,8 @@ def compare(before: Outline, after: Outline) -> Difference:
     renamed = dict(_renamed(gone, come))
     changes = [_changed(name, renamed[name], gone[renamed[name]], come[name]) for name in renamed]
     changes += [_whole(name, "added", model) for name, model in come.items() if name not in renamed]
-    changes += [_whole(name, "removed", model) for name, model in gone.items() if name not in renamed.values()]
+    moved = set(renamed.values())
+    changes += [_whole(name, "removed", model) for name, model in gone.items() if name not in moved]
     same = 0
     for name, model in after.models.items():
         old = before.models.get(name)
@@ -107,12 +108,17 @@ def _renamed(gone: Mapping[str, ModelOutline], come: Mapping[str, ModelOutline])
             yield name, twins.pop(0)
         else:
             rest.append(name)
-    for name in rest:
-        path = come[name].path
-        old = [other for other, model in left.items() if path and model.path == path]
-        new = [other for other in rest if come[other].path == path]
-        if len(old) == len(new) == 1:
-            yield name, old[0]
+    old, new = _by_path(left), _by_path({name: come[name] for name in rest})
+    for path, names in new.items():
+        if path and len(names) == len(old.get(path, ())) == 1:
+            yield names[0], old[path][0]
+
+
+def _by_path(models: Mapping[str, ModelOutline]) -> Mapping[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, model in models.items():
+        found.setdefault(model.path, []).append(name)
+    return found
 
 
 def _launch(model: ModelOutline) -> tuple[str, ...]:
