@@ -69,21 +69,12 @@ def running(words: Sequence[str], environment: Mapping[str, str], log: Log) -> I
 
     Raises NotStarted.
     """
-    try:
-        process = subprocess.Popen(
-            list(words),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=dict(environment),
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        raise NotStarted(f"{words[0]} cannot be started: {getattr(error, 'strerror', None) or error}") from error
-    assert process.stdout is not None
-    reader = threading.Thread(target=log.follow, args=(process.stdout,), daemon=True)
-    reader.start()
-    with killed_with_us(process.pid):
+    with killed_with_us() as guarded:
+        process = _started(words, environment)
+        guarded(process.pid)
+        assert process.stdout is not None
+        reader = threading.Thread(target=log.follow, args=(process.stdout,), daemon=True)
+        reader.start()
         try:
             yield process
         finally:
@@ -93,6 +84,20 @@ def running(words: Sequence[str], environment: Mapping[str, str], log: Log) -> I
             send_signal(process, signal.SIGKILL)
             process.wait()
             reader.join(STOP_SECONDS)
+
+
+def _started(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            list(words),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=dict(environment),
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise NotStarted(f"{words[0]} cannot be started: {getattr(error, 'strerror', None) or error}") from error
 
 
 def send_signal(process: subprocess.Popen[bytes], number: int) -> None:

@@ -87,6 +87,7 @@ def test_nothing_outlives_a_worker_that_is_killed(script, tmp_path, code):
         assert _within(20, started.exists)
         group = [int(pid) for pid in started.read_text().split()]
         assert all(_runs(pid) for pid in group)
+        time.sleep(0.2)  # for the worker, which hears of the start later than we do
     finally:
         worker.kill()
         worker.wait()

@@ -51,9 +51,21 @@ def run_program(
     this process is killed meanwhile.
     """
     deadline = time.monotonic() + timeout_seconds
+    with killed_with_us() as guarded, _started(command, environment) as process:
+        guarded(process.pid)
+        try:
+            stdout, stderr, finished = _read(process, deadline, should_stop)
+            exit_code = _exit_code(process, deadline) if finished else None
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return ProgramRun(exit_code, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
+
+
+def _started(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     name, value = ORDER_VARIABLE
     try:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -63,14 +75,6 @@ def run_program(
         )
     except ValueError as error:  # a NUL in a word
         raise OSError(str(error)) from error
-    with process, killed_with_us(process.pid):
-        try:
-            stdout, stderr, finished = _read(process, deadline, should_stop)
-            exit_code = _exit_code(process, deadline) if finished else None
-        finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-    return ProgramRun(exit_code, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
 
 
 def _read(
