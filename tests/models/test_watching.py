@@ -41,6 +41,15 @@ def later(seconds: float) -> None:
 
 
 @pytest.fixture
+def scanned(host, folder, scan):
+    """The folder, registered and scanned here: what a look compares with lies in the memory of the process."""
+    register_root(host=host, path=str(folder), actor=Actor())
+    job = scan()
+    assert job.state == "succeeded", (job.error, job.log)
+    return job
+
+
+@pytest.fixture
 def beat(host, django_capture_on_commit_callbacks):
     """A heartbeat, `after` so many seconds, with all that it sets off."""
     type(host).objects.update(probed_at=timezone.now())
