@@ -100,10 +100,13 @@ def register_host() -> None:
 
 def recover() -> None:
     """No worker of ours runs now: what an earlier run left unfinished is lost, and starts again where that is safe."""
+    from django.utils import timezone
+
     from gpus_app.models import Host
     from models_app.services import drift, routers, watching
-    from quartermaster_site.jobs.sweeping import lose_all
+    from quartermaster_site.jobs.sweeping import lose_all, note_round
 
+    note_round(timezone.now())
     host = Host.objects.get(slug=env.host_slug())
     lose_all(host)
     watching.forget_question(host)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -24,7 +24,7 @@ from models_app.selectors.sight import sees_all
 from quartermaster_site.access.grants import grants_of
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.drawings import MemoryBar
-from quartermaster_site.figures import ago, count, counted
+from quartermaster_site.figures import age, ago, count, counted
 
 ACTIONS = {
     "settings.memory": "memory",
@@ -217,6 +217,15 @@ def queue_line(problem: str) -> AttentionLine:
     """No job of any host can start."""
     text = f"{problem.rstrip('.')}. No job starts until this is mended; what is stored stays."
     return AttentionLine("bad", "problem", "bad", "Queue", text, reverse("models:about"), "About")
+
+
+def control_line(silence: timedelta) -> AttentionLine:
+    """Nobody reads what hosts report, and nobody plans."""
+    text = (
+        f"was last heard {age(silence.total_seconds())} ago. Until it goes on nothing is planned, and no report of a "
+        "host is read, so that hosts look offline. Its log is logs/control.log in the data folder."
+    )
+    return AttentionLine("bad", "problem", "bad", "Control worker", text, reverse("models:about"), "About")
 
 
 def away_lines(hosts: Iterable[Host]) -> list[AttentionLine]:

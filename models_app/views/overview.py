@@ -7,10 +7,12 @@ from django.views.decorators.http import require_safe
 
 from models_app import selectors
 from models_app.pages.overview import (
+    AttentionLine,
     Card,
     attention_lines,
     away_lines,
     changes,
+    control_line,
     host_card,
     plan_lines,
     queue_line,
@@ -25,7 +27,7 @@ from quartermaster_site.errors import NotFound
 from quartermaster_site.http import Request, page
 from quartermaster_site.jobs.connection import broker_problem
 from quartermaster_site.jobs.pages import job_rows
-from quartermaster_site.jobs.selectors import jobs
+from quartermaster_site.jobs.selectors import control_silence, jobs
 from quartermaster_site.jobs.sight import job_sight
 
 LAST = 10
@@ -41,7 +43,7 @@ def overview(request: Request) -> HttpResponse:
         "cards": [_card(request, card) for card in hosts],
         "attention": [
             *([setup_line()] if may(user, Level.MANAGE) and setup_finished_at() is None else []),
-            *([queue_line(problem)] if (problem := broker_problem()) else []),
+            *_queue_lines(),
             *away_lines(card.host for card in hosts),
             *attention_lines(shown_findings(user, selectors.attention(user, LAST))),
             *plan_lines(selectors.troubled_plans(user)),
@@ -50,6 +52,13 @@ def overview(request: Request) -> HttpResponse:
         "changes": changes(user, [card.host for card in hosts], LAST),
     }
     return page(request, "overview.html", context)
+
+
+def _queue_lines() -> list[AttentionLine]:
+    """Why no job goes on: without a broker the control worker cannot be heard either."""
+    if problem := broker_problem():
+        return [queue_line(problem)]
+    return [control_line(silence)] if (silence := control_silence()) else []
 
 
 @require_safe

@@ -161,3 +161,12 @@ class JobReport(models.Model):
 
     def __str__(self) -> str:
         return f"job {self.job_id} report {self.sequence}"
+
+
+class ControlRound(models.Model):
+    """When the control worker went its round last; one row, from its first round on."""
+
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"round at {self.at:%Y-%m-%d %H:%M:%S}"

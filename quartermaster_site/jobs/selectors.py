@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from quartermaster_site.errors import NotFound
 from quartermaster_site.jobs import kinds
-from quartermaster_site.jobs.models import UNFINISHED, Job, State
+from quartermaster_site.jobs.models import UNFINISHED, ControlRound, Job, State
 from quartermaster_site.jobs.sight import job_sight
+
+CONTROL_SILENT_AFTER = timedelta(minutes=3)
+"""Its round is due every half minute; a worker that plans two large hosts may miss some."""
 
 
 def jobs(user: Any, *, state: str = "", kind: str = "", host: str = "", mine_of: Any = None) -> QuerySet[Job]:
@@ -78,3 +83,10 @@ def clock_text(seconds: int) -> str:
     minutes, rest = divmod(max(seconds, 0), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
+
+
+def control_silence() -> timedelta | None:
+    """How long the control worker has not gone its round, where that is too long; None before its first."""
+    last = ControlRound.objects.values_list("at", flat=True).first()
+    silent = timezone.now() - last if last else timedelta()
+    return silent if silent > CONTROL_SILENT_AFTER else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils import timezone
+
 from quartermaster_site.celery import app
 from quartermaster_site.jobs import receiving, sweeping
 from quartermaster_site.jobs.control import TASK_AGAIN
@@ -19,3 +21,5 @@ def job_event(event: Any) -> None:
 def sweep_lost_jobs() -> None:
     """Every half minute."""
     sweeping.sweep()
+    # Last, since it asks for the database's write lock, and a sweep may not need that.
+    sweeping.note_round(timezone.now())

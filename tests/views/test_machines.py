@@ -17,6 +17,8 @@ from quartermaster_site import broker_accounts
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.agent import identity
 from quartermaster_site.errors import Unavailable
+from quartermaster_site.jobs.models import ControlRound
+from quartermaster_site.jobs.tasks import sweep_lost_jobs
 from quartermaster_site.rate import RateLimit
 from quartermaster_site.version import PROTOCOL
 
@@ -232,6 +234,18 @@ class TestTruth:
     def test_a_queue_that_takes_nothing_is_said_first(self, admin, agent, monkeypatch):
         monkeypatch.setattr("models_app.views.overview.broker_problem", lambda: "Redis does not answer (QM_REDIS_URL).")
         assert "does not answer (QM_REDIS_URL). No job starts until" in admin.get("/").content.decode()
+
+    def test_a_control_worker_that_stands_still_is_said(self, admin, agent, monkeypatch):
+        monkeypatch.setattr("models_app.views.overview.broker_problem", lambda: "")
+        assert "Control worker" not in admin.get("/").content.decode(), "there was no round yet"
+        sweep_lost_jobs()
+        assert "Control worker" not in admin.get("/").content.decode()
+        ControlRound.objects.update(at=timezone.now() - timedelta(minutes=5))
+        page = admin.get("/").content.decode()
+        assert "Control worker" in page
+        assert "was last heard 5 min ago. Until it goes on nothing is planned" in page
+        sweep_lost_jobs()
+        assert "Control worker" not in admin.get("/").content.decode()
 
     def test_pausing(self, admin, agent):
         admin.post("/hosts/local/machine/pause/", {"paused": "1"})
