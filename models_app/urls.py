@@ -90,6 +90,7 @@ pages = [
     path("machines/add/", machines.machine_add, name="machine-add"),
     path("hosts/<slug:slug>/machine/", machines.machine_show, name="machine-show"),
     path("hosts/<slug:slug>/machine/code/", machines.machine_code, name="machine-code"),
+    path("hosts/<slug:slug>/machine/name/", machines.machine_name, name="machine-name"),
     path("hosts/<slug:slug>/machine/pause/", machines.machine_pause, name="machine-pause"),
     path("hosts/<slug:slug>/machine/remove/", machines.machine_remove, name="machine-remove"),
     path("fleet-variants/<slug:slug>/", fleet_variants.fleet_list, name="fleet-list"),

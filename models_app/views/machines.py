@@ -16,6 +16,7 @@ from gpus_app import enrolment
 from gpus_app.enrolment import is_loopback
 from gpus_app.models import Host
 from gpus_app.selectors import host_for
+from gpus_app.services import rename_host
 from models_app.machine_form import MachineForm
 from models_app.models import Revision, Row
 from models_app.pages.machine_page import machine_of
@@ -123,3 +124,21 @@ def machine_remove(request: Request, slug: str) -> HttpResponse:
         "revisions": Revision.objects.filter(host=host).count(),
     }
     return page(request, "hosts/machine_remove.html", context, status=422 if problem else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Level.MANAGE)
+def machine_name(request: Request, slug: str) -> HttpResponse:
+    """What people call a host; its short name stays."""
+    host = host_for(request.user, slug, Level.MANAGE)
+    typed, problem = request.POST.get("name", host.name), ""
+    if request.method == "POST":
+        try:
+            rename_host(host=host, name=typed, actor=actor_of(request))
+        except Refused as error:
+            problem = error.fields.get("name", str(error))
+        else:
+            messages.success(request, f"{host} has its new name.")
+            return go_to(request, reverse("models:machine-show", args=[slug]))
+    context = {"host": host, "typed": typed, "problem": problem}
+    return page(request, "hosts/machine_name.html", context, status=422 if problem else 200)

@@ -121,6 +121,8 @@ TABLE: list[Line] = [
     GET("/hosts/local/strip/", VIEWER, HOST),
     GET("/hosts/local/machine/code/", ADMIN, HOST),
     POST("/hosts/local/machine/code/", ADMIN, HOST),
+    GET("/hosts/local/machine/name/", ADMIN, HOST),
+    POST("/hosts/local/machine/name/", ADMIN, HOST, {"name": "The big one"}),
     POST("/hosts/local/machine/pause/", ADMIN, HOST, {"paused": "1"}),
     GET("/hosts/local/machine/remove/", ADMIN, HOST),
     POST("/hosts/local/machine/remove/", ADMIN, HOST, {"slug": "local"}),

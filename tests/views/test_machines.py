@@ -247,6 +247,18 @@ class TestTruth:
         sweep_lost_jobs()
         assert "Control worker" not in admin.get("/").content.decode()
 
+    def test_renaming_keeps_the_short_name(self, admin, agent):
+        assert b"/hosts/local/machine/name/" in admin.get("/hosts/local/machine/").content
+        refused = admin.post("/hosts/local/machine/name/", {"name": "  "})
+        assert (refused.status_code, b"Between 1 and 100 characters" in refused.content) == (422, True)
+        long = admin.post("/hosts/local/machine/name/", {"name": "<b>" * 40})
+        assert long.status_code == 422
+        assert b"&lt;b&gt;&lt;b&gt;" in long.content, "what was typed is still there"
+        answer = admin.post("/hosts/local/machine/name/", {"name": "The big one"}, follow=True)
+        assert "The big one has its new name" in answer.content.decode()
+        assert list(Host.objects.values_list("slug", "name")) == [("local", "The big one")]
+        assert AuditEntry.objects.filter(action="host.rename").count() == 1
+
     def test_pausing(self, admin, agent):
         admin.post("/hosts/local/machine/pause/", {"paused": "1"})
         assert b"the host is paused: the job waits" in admin.get("/hosts/local/machine/").content
