@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.handlers.wsgi import WSGIHandler
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Response
 
 from tests.zoo import zoo
@@ -87,7 +89,21 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def site(live_server: Any, transactional_db: None) -> str:
+def one_request_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads of the live server share one connection where the database lies in memory, and would read each
+    other's results; the product gives each thread its own.
+    """
+    turn, answer = threading.RLock(), WSGIHandler.__call__
+
+    def in_turn(handler: WSGIHandler, *request: Any) -> Any:
+        with turn:
+            return answer(handler, *request)
+
+    monkeypatch.setattr(WSGIHandler, "__call__", in_turn)
+
+
+@pytest.fixture
+def site(live_server: Any, transactional_db: None, one_request_at_a_time: None) -> str:
     """The address of a site with one host whose worker answers, and nobody registered yet."""
     from django.utils import timezone
 

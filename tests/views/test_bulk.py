@@ -185,6 +185,7 @@ def test_five_hundred_models_in_five_seconds(five_hundred: list[Row], make_user:
     assert applied - previewed < 5
 
 
+@pytest.mark.once  # a figure: coverage, which the other interpreter measures, costs time of its own
 def test_a_preview_among_five_hundred_overrides_and_four_hosts(
     admin: Client, five_hundred: list[Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
