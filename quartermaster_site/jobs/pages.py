@@ -180,7 +180,15 @@ def _outcome(job: Job) -> str:
     if job.error:
         return job.error
     told = [(label.lower(), value) for label, value in _results(job.result)[:3] if value[:1].isdigit()]
-    return ", ".join(f"{label} {value}" if label == "revision" else f"{value} {label}" for label, value in told)
+    return ", ".join(_told(label, value) for label, value in told)
+
+
+def _told(label: str, value: str) -> str:
+    """`3 devices`, `1 device`, `1 entry`, `revision 4`."""
+    if label == "revision":
+        return f"{label} {value}"
+    one = f"{label[:-3]}y" if label.endswith("ies") else label.removesuffix("s")
+    return f"{value} {one if value == '1' else label}"
 
 
 def _author(job: Job) -> str:

@@ -18,7 +18,8 @@ from gpus_app.models import Host
 from models_app.models import Finding, Root
 from models_app.selectors import ModelFilter
 from quartermaster_site.jobs import views as job_views
-from quartermaster_site.jobs.models import Job
+from quartermaster_site.jobs.models import Job, State
+from quartermaster_site.jobs.pages import _outcome
 
 HTMX = {"HX-Request": "true"}
 
@@ -218,3 +219,17 @@ def test_a_job_that_nobody_hears_of_has_no_time_left(host: Host, admin: Client) 
     assert "no longer reports. If that goes on, the job counts as lost within two minutes, and is started again" in html
     assert "left" not in re.sub(r"<[^>]*>", "", html)
     assert "a.gguf" not in html
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        ({"devices": 1}, "1 device"),
+        ({"devices": 0}, "0 devices"),
+        ({"entries": 1, "revision": 4}, "1 entry, revision 4"),
+        ({"models": 1, "files": 2, "missing": 1}, "1 quant, 2 files, 1 missing"),
+    ],
+)
+def test_a_list_counts_in_words(result: dict[str, int], told: str) -> None:
+    job = Job(kind="scan", state=State.SUCCEEDED, result=result)
+    assert _outcome(job) == told
