@@ -22,7 +22,7 @@ from quartermaster_site import env
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.access.permissions import Level, require
-from quartermaster_site.errors import EditConflict, Refused, Unavailable
+from quartermaster_site.errors import EditConflict, Refused
 from quartermaster_site.jobs.models import Job, State
 from quartermaster_site.jobs.services import Started, start_job
 
@@ -112,13 +112,9 @@ def save_section(
     return row, True
 
 
-def request_plan(*, host: Host, actor: Actor, parent: Job | None = None) -> Started | None:
-    """Have the host's models planned anew. Requests that come before planning begins are one; None without a broker."""
-    try:
-        return start_job(kind="plan_host", host=host, actor=actor, parent=parent, joins=[State.QUEUED])
-    except Unavailable:
-        log.warning("no plan of %s: the broker is away", host.slug)
-        return None
+def request_plan(*, host: Host, actor: Actor, parent: Job | None = None) -> Started:
+    """Have the host's models planned anew. Requests that come before planning begins are one."""
+    return start_job(kind="plan_host", host=host, actor=actor, parent=parent, joins=[State.QUEUED])
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:

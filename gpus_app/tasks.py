@@ -11,7 +11,7 @@ from django.db import OperationalError
 from gpus_app import agent_messages, enrolment, services, telemetry
 from quartermaster_site import env
 from quartermaster_site.agent.envelope import TASK as AGENT_MESSAGE
-from quartermaster_site.celery import SWEEP_SECONDS, app
+from quartermaster_site.celery import RENEW_SECONDS, app
 from quartermaster_site.errors import Unavailable
 from quartermaster_site.jobs import untrusted
 
@@ -55,7 +55,7 @@ def renew_broker_accounts(known_too: bool = False) -> None:
 def renew_all_accounts(**_: Any) -> None:
     """At the start of a control worker: a broker that ran through an upgrade has the old access lists."""
     if env.redis_url():
-        renew_broker_accounts.apply_async(kwargs={"known_too": True}, expires=SWEEP_SECONDS)
+        renew_broker_accounts.apply_async(kwargs={"known_too": True}, expires=RENEW_SECONDS)
 
 
 @app.task(name="gpus_app.tasks.host_sampled")  # type: ignore[untyped-decorator]

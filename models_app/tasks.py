@@ -14,25 +14,23 @@ from models_app.services.key_publishing import publish_due_keys
 from models_app.services.publishing import write_due
 from quartermaster_site.celery import app
 from quartermaster_site.errors import NotFound
-from quartermaster_site.jobs import control, untrusted
-from quartermaster_site.jobs.kinds import CONTROL_QUEUE
+from quartermaster_site.jobs import control, services, untrusted
 
 log = logging.getLogger(__name__)
 _PLANNING = threading.RLock()
 """Planning is all processor time: two at once take as long as one after the other, and would hold up what hosts say."""
-_NEXT_TRY_SECONDS = 2
 
 
 @app.task(name="models_app.tasks.plan_host", **control.TASK_AGAIN)  # type: ignore[untyped-decorator]
 def plan_host(job: int) -> None:
-    """Plan a host's models and keep the text; one host at a time, the others stay queued."""
+    """Plan a host's models and keep the text; one host at a time, and whoever ends has the next one begin."""
     if not _PLANNING.acquire(blocking=False):
-        plan_host.apply_async(kwargs={"job": job}, queue=CONTROL_QUEUE, countdown=_NEXT_TRY_SECONDS)
         return
     try:
         control.run(job, lambda row, report: build_candidate(job=row, report=report))
     finally:
         _PLANNING.release()
+    services.send_next("plan_host")
     write_due()
 
 

@@ -57,8 +57,7 @@ class Channel(filesystem.Channel):
         for folder in (self.data_folder_in, self.processed_folder):
             # Somebody may have removed it: messages sent from now on find it again.
             os.makedirs(folder, mode=0o700, exist_ok=True)
-        names = [name for name in os.listdir(self.data_folder_in) if name.partition(".")[2] == f"{queue}.msg"]
-        for name in sorted(names):
+        for name in sorted(_messages(self.data_folder_in, queue)):
             data = self._take(name)
             if data is not None and (payload := self._read(data)) is not None:
                 return payload
@@ -91,6 +90,18 @@ class Channel(filesystem.Channel):
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         return payload if known else None
+
+
+def is_empty(folder: Path, queue: str) -> bool:
+    """Whether no message of a queue lies in its folder; False where nobody can look."""
+    try:
+        return not _messages(folder, queue)
+    except OSError:
+        return False
+
+
+def _messages(folder: str | Path, queue: str) -> list[str]:
+    return [name for name in os.listdir(folder) if name.partition(".")[2] == f"{queue}.msg"]
 
 
 def _content(taken: Path) -> bytes:

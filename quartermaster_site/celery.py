@@ -21,12 +21,13 @@ HOST_MODULES = (
     "quartermaster_site.jobs.host_tasks",
 )
 CONTROL_MODULES = ("quartermaster_site.jobs.tasks", "gpus_app.tasks", "models_app.tasks")
-SWEEP_SECONDS = 30.0
+SWEEP_SECONDS = 15.0
+RENEW_SECONDS = 30.0
 WRITE_SECONDS = 10.0
 PERIODIC = {
     "quartermaster_site.jobs.tasks.sweep_lost_jobs": SWEEP_SECONDS,
-    "gpus_app.tasks.renew_broker_accounts": SWEEP_SECONDS,
-    "models_app.tasks.publish_due_keys": SWEEP_SECONDS,
+    "gpus_app.tasks.renew_broker_accounts": RENEW_SECONDS,
+    "models_app.tasks.publish_due_keys": RENEW_SECONDS,
     "models_app.tasks.write_due_texts": WRITE_SECONDS,
 }
 """Tasks of the control queue and how often they come; one that is late by as much is dropped."""

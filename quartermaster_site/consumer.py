@@ -21,8 +21,8 @@ class Consumer(CeleryConsumer):  # type: ignore[misc]
     _restored = False
 
     def _restore_once(self) -> None:
-        """A host's only worker takes back what its predecessor held when it was killed; not at later connections."""
-        if self._restored or env.role() != "host" or not env.redis_url():
+        """A queue's only worker takes back what its predecessor held when it was killed; not at later connections."""
+        if self._restored or env.role() not in ("host", "control") or not env.redis_url():
             return
         self._restored = True
         from quartermaster_site.redis_transport import restore  # imports redis

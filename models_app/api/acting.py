@@ -17,7 +17,7 @@ from models_app.services.writing import start_write
 from models_app.whatif_form import Limits, WhatIfForm
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, require
-from quartermaster_site.errors import Busy, Refused, Unavailable
+from quartermaster_site.errors import Busy, Refused
 from quartermaster_site.rate import RateLimit
 
 router = Router()
@@ -77,8 +77,6 @@ def host_plan(request: HttpRequest, slug: str) -> Status[dict[str, Any]]:
     """Plan and render a host again."""
     require(request.user, Level.VIEW)
     started = gpu_services.request_plan(host=host_for(request.user, slug, Level.OPERATE), actor=actor_of(request))
-    if started is None:
-        raise Unavailable("The queue does not take messages: planning waits until it does.")
     return Status(202, job_out(started.job, request.user))
 
 

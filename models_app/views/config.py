@@ -22,7 +22,7 @@ from models_app.target_form import TargetForm
 from quartermaster_site.access.audit import actor_of, record
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.access.redaction import redact_lines
-from quartermaster_site.errors import EditConflict, Refused, Unavailable
+from quartermaster_site.errors import EditConflict, Refused
 from quartermaster_site.http import STOP_POLLING, Request, go_to, page, wants_fragment
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.jobs.pages import job_row
@@ -86,8 +86,7 @@ def _config_page(
 @require_POST
 @needs(Level.VIEW)
 def config_render(request: Request, slug: str) -> HttpResponse:
-    if gpu_services.request_plan(host=host_for(request.user, slug, Level.OPERATE), actor=actor_of(request)) is None:
-        raise Unavailable("The queue does not take messages: planning waits until it does.")
+    gpu_services.request_plan(host=host_for(request.user, slug, Level.OPERATE), actor=actor_of(request))
     return go_to(request, reverse("models:config-show", args=[slug]))
 
 

@@ -28,7 +28,6 @@ from models_app.pages.watch_text import watch_text
 from models_app.selectors.sight import sees_all
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
-from quartermaster_site.errors import Unavailable
 from quartermaster_site.http import Request, go_to, page
 from quartermaster_site.jobs.services import Started
 
@@ -109,7 +108,5 @@ def host_probe(request: Request, slug: str) -> HttpResponse:
 @require_POST
 @needs(Level.VIEW)
 def host_plan(request: Request, slug: str) -> HttpResponse:
-    asked = gpu_services.request_plan(host=host_for(request.user, slug, Level.OPERATE), actor=actor_of(request))
-    if asked is None:
-        raise Unavailable("The queue does not take messages: planning waits until it does.")
-    return started(request, asked)
+    host = host_for(request.user, slug, Level.OPERATE)
+    return started(request, gpu_services.request_plan(host=host, actor=actor_of(request)))

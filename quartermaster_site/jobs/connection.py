@@ -10,7 +10,7 @@ from typing import Any
 
 from kombu.exceptions import KombuError, OperationalError
 
-from quartermaster_site import env, redis_broker
+from quartermaster_site import broker, env, redis_broker
 from quartermaster_site.celery import app
 from quartermaster_site.errors import Unavailable
 
@@ -55,11 +55,11 @@ def _redis(url: str) -> Any:
 def is_empty(queue: str) -> bool:
     """Whether the broker surely holds no message of a queue, neither waiting nor taken and unconfirmed.
 
-    A Redis that was restarted may have lost them all; files in the data folder stay.
+    A Redis that was restarted may have lost them all; what a worker has read from the data folder is gone with it.
     """
     url = env.redis_url()
     if not url:
-        return False
+        return broker.is_empty(Path(app.conf.broker_transport_options["data_folder_out"]), queue)
     from redis import RedisError
 
     try:

@@ -45,9 +45,11 @@ def start_job(
 ) -> Started:
     """Queue work of a kind. `subject` is (type, id, label) of its object.
 
-    The same work in one of the states `joins` is returned instead of being queued again.
+    The same work in one of the states `joins` is returned instead of being queued again. Work of a host is refused
+    while the broker is away; the server's own is kept until it is back.
     """
-    connection.require_broker()
+    if kinds.BY_SLUG[kind].on_host:
+        connection.require_broker()
     object_type, object_id, label = subject
     same = {"kind": kind, "host": host, "object_type": object_type, "object_id": object_id}
     with transaction.atomic():
@@ -110,6 +112,7 @@ def send_kept_back(host: Any, since: datetime | None) -> None:
 
 
 def _send(job: Job, kind: kinds.Kind) -> None:
+    """A message that the broker doesn't take is sent again by the sweep."""
     arguments: dict[str, Any] = {"job": job.pk}
     if kind.on_host:
         try:
@@ -117,20 +120,39 @@ def _send(job: Job, kind: kinds.Kind) -> None:
         except QuartermasterError as error:
             _fail(job, type(error).__name__, str(error))
             return
+    if problem := connection.broker_problem():
+        _give_reason(job, f"{problem} It is sent as soon as there is a queue.")
+        return
     try:
         dispatch.send(kind.task, job.queue, **arguments)
     except connection.BROKER_ERRORS as error:
-        _fail(job, "Broker", f"The task could not be queued: {error}", "Try again.")
+        log.warning("job %s: it could not be queued: %s", job.pk, error)
+        _give_reason(job, f"The queue did not take it ({error}). It is sent again by itself.")
+    else:
+        _give_reason(job, "")
+
+
+def _give_reason(job: Job, reason: str) -> None:
+    """Why a queued job has not begun."""
+    if reason or job.state_reason:
+        Job.objects.filter(pk=job.pk, state=State.QUEUED).update(state_reason=reason[:300])
 
 
 def send_again(job: Job) -> None:
     """Repeat the message of a job that nobody has taken up."""
-    log.warning("job %s: its message is not in the broker any more; it is sent again", job.pk)
+    log.warning("job %s: nobody has taken it up; it is sent again", job.pk)
     _send(job, kinds.BY_SLUG[job.kind])
 
 
-def _fail(job: Job, kind: str, error: str, advice: str = "") -> None:
-    outcomes.fail(job, error_kind=kind, error=error, advice=advice)
+def send_next(kind: str) -> None:
+    """Send the oldest job of a control kind that does one at a time; those whose turn it was not wait as rows."""
+    job = Job.objects.filter(kind=kind, state=State.QUEUED).order_by("queued_at").first()
+    if job is not None:
+        _send(job, kinds.BY_SLUG[kind])
+
+
+def _fail(job: Job, kind: str, error: str) -> None:
+    outcomes.fail(job, error_kind=kind, error=error)
     receiver_of(job).failed(job)
 
 
@@ -188,7 +210,8 @@ def retry_job(*, job: Job, actor: Actor) -> Started:
         raise Refused("This job is not over yet: cancel it first.")
     if not kinds.BY_SLUG[job.kind].repeatable:
         raise Refused("This kind of job is not repeated: start it again from its page.")
-    connection.require_broker()
+    if kinds.BY_SLUG[job.kind].on_host:
+        connection.require_broker()
     with transaction.atomic():
         started = start_again(job, actor=actor)
         record(actor, "job.retry", subject=started.job, host_slug=job.host.slug if job.host else "")
@@ -201,7 +224,7 @@ def begin(job_id: int) -> Job | None:
         job = Job.objects.select_for_update(of=("self",)).select_related("host").filter(pk=job_id).first()
         if job is None or job.state != State.QUEUED:
             return None
-        job.state, job.started_at = State.RUNNING, timezone.now()
+        job.state, job.state_reason, job.started_at = State.RUNNING, "", timezone.now()
         job.heartbeat_at = job.started_at
         job.save()
     return job

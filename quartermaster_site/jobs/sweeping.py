@@ -18,7 +18,7 @@ from quartermaster_site.jobs.models import FINISHED, ControlRound, Job, State
 
 LOST_AFTER = timedelta(seconds=90)
 UNCLAIMED_AFTER = timedelta(minutes=10)
-SEND_AGAIN_AFTER = timedelta(seconds=45)
+SEND_AGAIN_AFTER = timedelta(seconds=30)
 VANISHED_AFTER = timedelta(seconds=120)
 """A job whose message the broker has lost is sent again, and is lost when that does not help."""
 KEEP = timedelta(days=30)
@@ -26,8 +26,8 @@ KEEP_FAILED = timedelta(days=90)
 _SILENT = "The worker stopped reporting: it was killed, or lost its connection."
 _STOPPED = "Quartermaster was stopped while this ran."
 _REPLACED = "The machine's agent was started anew while this ran."
-_VANISHED = "The broker has lost the message that would have started this, and nobody answered when it was repeated."
-_UNCLAIMED = "No worker took this up, although the host's worker is running."
+_VANISHED = "The broker has no message that would start this, and nobody answered when it was sent again."
+_UNCLAIMED = "No worker took this up, although the one that should is running."
 _AGAIN = "It was started again by itself."
 _BY_HAND = "Look at the host's worker, then run it again."
 _ONCE = "It is not repeated by itself: see how far it came, then start it anew where you started it."
@@ -76,9 +76,10 @@ def lose_of_predecessor(host: Any, since: datetime, silent: timedelta) -> None:
 
 
 def _look_at_unstarted(job: Job) -> None:
-    """A queued job waits while its host is away; one that a busy host can't have is not lost.
+    """A queued job waits while its host is away; one that nobody takes up is sent again, and in the end lost.
 
-    Sending twice does no harm: whoever takes a job up does so once.
+    Sending twice does no harm: whoever takes a job up does so once. The control queue always holds something, and a
+    message there says no more than the job's number: age alone decides.
     """
     reason = job.waits_for
     state = State.WAITING if reason else State.QUEUED
@@ -87,14 +88,23 @@ def _look_at_unstarted(job: Job) -> None:
             state=state, state_reason=reason, queued_at=timezone.now()
         )
         return
-    if reason or Job.objects.filter(host=job.host, state__in=[State.RUNNING, State.CANCELLING]).exists():
-        return
     waited = timezone.now() - job.queued_at
-    vanished = waited > SEND_AGAIN_AFTER and connection.is_empty(job.queue)
-    if waited > (VANISHED_AFTER if vanished else UNCLAIMED_AFTER):
+    if reason or waited < SEND_AGAIN_AFTER:
+        return
+    on_host = kinds.BY_SLUG[job.kind].on_host
+    vanished = on_host and connection.is_empty(job.queue)
+    if waited > (VANISHED_AFTER if vanished else UNCLAIMED_AFTER) and not _is_busy(job):
         _lose(job.pk, _VANISHED if vanished else _UNCLAIMED)
-    elif vanished:
+    elif vanished or not on_host:
         services.send_again(job)
+
+
+def _is_busy(job: Job) -> bool:
+    """Whether the worker that should take this runs something else: it may come to it later."""
+    on_host = kinds.BY_SLUG[job.kind].on_host
+    same = [kind.slug for kind in kinds.KINDS if kind.on_host == on_host]
+    running = Job.objects.filter(state__in=[State.RUNNING, State.CANCELLING], kind__in=same)
+    return (running.filter(host=job.host) if on_host else running).exists()
 
 
 def _lose(pk: int, why: str, *, even_if_fresh: bool = False) -> None:

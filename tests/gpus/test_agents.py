@@ -31,7 +31,7 @@ def _broker(monkeypatch):
     """A Redis without accounts that nobody asks."""
     app.loader.import_default_modules()
     monkeypatch.setenv("QM_REDIS_URL", "redis://:shared@10.0.0.1:6379/0")
-    monkeypatch.setattr("quartermaster_site.jobs.connection.require_broker", lambda: None)
+    monkeypatch.setattr("quartermaster_site.jobs.connection.broker_problem", lambda: "")
     monkeypatch.setattr(broker_accounts, "why_shared", lambda: "one account")
     for name in ("forget_queue", "revoke", "grant"):
         monkeypatch.setattr(broker_accounts, name, lambda *arguments: None)

@@ -109,7 +109,8 @@ def test_who_may_save(host, make_user, role, allowed):
 def test_without_a_broker_it_saves_all_the_same(save, monkeypatch):
     monkeypatch.setattr("quartermaster_site.jobs.connection.broker_problem", lambda: "gone")
     assert save(targetVramGB=22).version == 1
-    assert not Job.objects.exists()
+    job = Job.objects.get()
+    assert (job.kind, job.state) == ("plan_host", "queued"), "it is planned as soon as there is a broker"
 
 
 def test_the_budget_of_two_cards(save, host):

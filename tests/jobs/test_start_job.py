@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from quartermaster_site.errors import Unavailable
 from quartermaster_site.jobs.models import Job, State
-from quartermaster_site.jobs.services import start_job
+from quartermaster_site.jobs.services import send_again, start_job
 
 
 @pytest.fixture
@@ -68,11 +68,23 @@ def test_a_broken_broker_is_said_before_anything_is_stored(start, monkeypatch):
     assert not Job.objects.exists()
 
 
-def test_a_message_that_cannot_be_sent_fails_the_job(start, monkeypatch):
+def test_work_of_the_server_waits_for_the_broker(start, sent, monkeypatch):
+    """Nobody would ask for a plan again once the broker is back."""
+    with monkeypatch.context() as away:
+        away.setattr("quartermaster_site.jobs.connection.broker_problem", lambda: "The queue folder is gone.")
+        job = Job.objects.get(pk=start(kind="plan_host").job.pk)
+    assert (job.state, sent) == (State.QUEUED, [])
+    assert job.state_reason == "The queue folder is gone. It is sent as soon as there is a queue."
+    send_again(job)
+    job.refresh_from_db()
+    assert ([task for task, *_ in sent], job.state_reason) == (["models_app.tasks.plan_host"], "")
+
+
+def test_a_message_that_cannot_be_sent_is_sent_later(start, monkeypatch):
     def refuse(*args, **kwargs):
         raise OSError("disk full")
 
     monkeypatch.setattr("quartermaster_site.jobs.dispatch.send", refuse)
     job = Job.objects.get(pk=start().job.pk)
-    assert job.state == State.FAILED
-    assert "disk full" in job.error
+    assert job.state == State.QUEUED
+    assert job.state_reason == "The queue did not take it (disk full). It is sent again by itself."

@@ -118,12 +118,12 @@ class TestABrokerThatHasLostItsMessages:
         monkeypatch.setattr("quartermaster_site.jobs.connection.is_empty", lambda queue: True)
 
     def test_what_just_began_to_wait_is_left_alone(self, make_job, sent):
-        make_job(queued_at=ago(seconds=30))
+        make_job(queued_at=ago(seconds=20))
         sweep()
         assert sent == []
 
     def test_it_is_sent_again(self, make_job, sent):
-        job = make_job(kind="publish", queued_at=ago(seconds=60), inputs={"text": ""})
+        job = make_job(kind="publish", queued_at=ago(seconds=40), inputs={"text": ""})
         sweep()
         job.refresh_from_db()
         assert job.state == State.QUEUED
@@ -137,14 +137,45 @@ class TestABrokerThatHasLostItsMessages:
         job.refresh_from_db()
         assert (job.state, job.retries.get().state) == (State.LOST, State.QUEUED)
 
-    def test_a_busy_host_is_not_asked_again(self, make_job, sent):
+    def test_a_busy_host_is_sent_it_and_may_take_its_time(self, make_job, sent):
         make_job(state=State.RUNNING, kind="browse", heartbeat_at=timezone.now())
-        make_job(queued_at=ago(seconds=130))
+        job = make_job(queued_at=ago(seconds=130))
         sweep()
-        assert sent == []
+        assert [arguments["job"] for _, _, arguments in sent] == [job.pk]
+        assert Job.objects.get(pk=job.pk).state == State.QUEUED
+
+    def test_planning_does_not_keep_its_host_busy(self, make_job, sent):
+        make_job(state=State.RUNNING, kind="plan_host", heartbeat_at=timezone.now())
+        job = make_job(queued_at=ago(seconds=130))
+        sweep()
+        assert Job.objects.get(pk=job.pk).state == State.LOST
 
     def test_nor_one_that_is_away(self, make_job, host, sent):
         make_job(state=State.WAITING, state_reason="host local is offline", queued_at=ago(minutes=5))
         type(host).objects.update(last_seen_at=ago(minutes=5))
         sweep()
         assert sent == []
+
+
+class TestWorkOfTheServer:
+    """Its queue is never empty, with all reports in it."""
+
+    @pytest.mark.parametrize(("seconds", "times"), [(20, 0), (40, 1), (500, 1)])
+    def test_it_is_sent_again_whatever_its_queue_holds(self, make_job, sent, seconds, times):
+        job = make_job(kind="plan_host", queued_at=ago(seconds=seconds))
+        sweep()
+        assert sent == [("models_app.tasks.plan_host", "control", {"job": job.pk})] * times
+        assert Job.objects.get().state == State.QUEUED
+
+    def test_it_is_lost_when_that_does_not_help(self, make_job, sent):
+        job = make_job(kind="plan_host", queued_at=ago(minutes=11))
+        sweep()
+        job.refresh_from_db()
+        assert (job.state, job.retries.get().state) == (State.LOST, State.QUEUED)
+
+    def test_a_long_row_of_plans_is_not_lost(self, make_job, sent):
+        make_job(kind="plan_host", host=None, state=State.RUNNING, heartbeat_at=timezone.now())
+        job = make_job(kind="plan_host", queued_at=ago(minutes=11))
+        sweep()
+        job.refresh_from_db()
+        assert job.state == State.QUEUED

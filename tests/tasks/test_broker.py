@@ -20,7 +20,7 @@ from kombu import Connection
 from kombu.transport import get_transport_cls, virtual
 from redis import exceptions
 
-from quartermaster_site import broker, redis_transport
+from quartermaster_site import broker, consumer, redis_transport
 
 
 @pytest.fixture
@@ -93,6 +93,33 @@ def test_nothing_is_left_behind(options, tmp_path):
         queue.get(timeout=3).ack()
     assert not list((tmp_path / "broker" / "queue").iterdir())
     assert not list((tmp_path / "broker" / "taken").iterdir())
+
+
+def test_whether_a_queue_is_empty(options, tmp_path):
+    folder = tmp_path / "broker" / "queue"
+    assert broker.is_empty(folder, "single")
+    with Connection("filesystem://localhost//", transport_options=options) as connection:
+        queue = connection.SimpleQueue("single")
+        queue.put({"number": 1})
+        assert not broker.is_empty(folder, "single")
+        assert broker.is_empty(folder, "other")
+        message = queue.get(timeout=3)
+        assert broker.is_empty(folder, "single"), "what a worker has read is gone with it"
+        message.ack()
+    assert not broker.is_empty(tmp_path / "gone", "single"), "nobody knows"
+
+
+@pytest.mark.parametrize(("role", "times"), [("control", 1), ("host", 1), ("all", 0)])
+def test_a_worker_takes_back_once_what_its_predecessor_held(monkeypatch, role, times):
+    monkeypatch.setenv("QM_ROLE", role)
+    monkeypatch.setenv("QM_REDIS_URL", "redis://127.0.0.1:1/0")
+    asked = []
+    monkeypatch.setattr(redis_transport, "restore", lambda channel: asked.append(channel) or 0)
+    worker = object.__new__(consumer.Consumer)
+    worker.connection = SimpleNamespace(default_channel="channel")
+    for _ in range(2):
+        worker._restore_once()
+    assert asked == ["channel"] * times
 
 
 DAMAGED = (
