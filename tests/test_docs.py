@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -25,6 +27,17 @@ def test_every_process_variable_is_documented():
     named = {name.removesuffix("_FILE") for name in re.findall(r'"(QM_[A-Z_]+)"', source)}
     page = (DOCS / "process.md").read_text(encoding="utf-8")
     assert sorted(name for name in named if f"`{name}`" not in page) == []
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here")
+def test_systemd_understands_the_unit(tmp_path):
+    """With this user and this checkout in the place of those that the page names."""
+    (unit,) = re.findall(r"```ini\n(.*?)```", (DOCS / "agents.md").read_text(encoding="utf-8"), re.S)
+    unit = unit.replace("User=quartermaster", f"User={getpass.getuser()}").replace("/opt/quartermaster", str(ROOT))
+    file = tmp_path / "quartermaster-agent.service"
+    file.write_text(unit, encoding="utf-8")
+    ran = subprocess.run(["systemd-analyze", "verify", str(file)], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_every_verb_is_documented():

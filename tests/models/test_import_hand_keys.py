@@ -24,15 +24,6 @@ def _own_data_folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def do(django_capture_on_commit_callbacks):
-    def run(call, *args, **arguments):
-        with django_capture_on_commit_callbacks(execute=True):
-            return call(*args, **arguments)
-
-    return run
-
-
-@pytest.fixture
 def target(scanned, host, tmp_path):
     host.publish_path, host.publish_dialect = str(tmp_path / "router.yaml"), "llama-swap"
     host.save()

@@ -12,12 +12,11 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-import psutil
 import psycopg
 import pytest
 
 from tests.tasks.slow_reading import slow_mark
-from tests.tasks.test_up import free_port, said
+from tests.tasks.test_up import assert_it_ends_with_all_of_its_own, free_port, said
 from tests.tasks.workers import environment, wait_for
 from tests.tiny_models import tiny_gguf
 
@@ -109,9 +108,6 @@ def test_a_scan_outlives_its_database(postgres, data_dir, tmp_path):
         wait_for(lambda: postgres.ask(scan) == [("succeeded",)], 30)
         assert postgres.ask("SELECT count(*), count(DISTINCT path) FROM models_app_row") == [(MANY, MANY)]
         wait_for(lambda: bool(postgres.ask("SELECT 1 FROM models_app_revision")), 30)
-        children = psutil.Process(process.pid).children(recursive=True)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
-        assert not psutil.wait_procs(children, timeout=3)[1]
+        assert_it_ends_with_all_of_its_own(process, signal.SIGTERM)
     finally:
         process.kill()

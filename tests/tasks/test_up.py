@@ -64,6 +64,13 @@ def said(process: subprocess.Popen[str], wanted: str) -> str:
     raise AssertionError(f"{wanted!r} was never said:\n{''.join(lines)}")
 
 
+def assert_it_ends_with_all_of_its_own(process: subprocess.Popen[str], by: signal.Signals) -> None:
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(by)
+    assert process.wait(30) == 0
+    assert not psutil.wait_procs(children, timeout=3)[1]
+
+
 def count(data_dir: Path, table: str, where: str = "1 = 1") -> int:
     with closing(sqlite3.connect(data_dir / "quartermaster.sqlite3")) as database:
         return int(database.execute(f"SELECT count(*) FROM {table} WHERE {where}").fetchone()[0])
@@ -105,12 +112,9 @@ def test_a_dead_child_is_started_again(data_dir):
         worker.kill()
         assert "1 of at most 3 times in 5 minutes" in said(process, "the host process was killed")
         wait_for(lambda: child_of(process, "host.local") not in (None, worker), 20)
-        children = psutil.Process(process.pid).children(recursive=True)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert_it_ends_with_all_of_its_own(process, signal.SIGTERM)
     finally:
         process.kill()
-    assert not psutil.wait_procs(children, timeout=3)[1]
 
 
 def child_of(process, word):
@@ -245,10 +249,7 @@ def test_a_stop_while_it_starts(tmp_path):
     process = start(tmp_path / "data", "--port", str(free_port()))
     try:
         time.sleep(1.5)
-        children = psutil.Process(process.pid).children(recursive=True)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
-        assert not psutil.wait_procs(children, timeout=3)[1]
+        assert_it_ends_with_all_of_its_own(process, signal.SIGINT)
     finally:
         process.kill()
 
