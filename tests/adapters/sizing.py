@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from gpus_app.core import backend_probe, budget, device_listing, guard, runtimes, split
 from gpus_app.core.gpu_set import DevicePolicy, GpuDevice, GpuSet, describe, gpu_set
-from gpus_app.core.probes import amd, kfd, nvidia_smi
+from gpus_app.core.probes import amd, kfd, nvidia_smi, rocm_smi
 from gpus_app.core.readings import DeviceReading, MemoryReading
 from gpus_app.core.units import GIB, MIB, floor_gib
 from models_app.core.catalog import Header
@@ -58,14 +59,16 @@ def _policy(settings: Given) -> DevicePolicy:
 
 def _readings(devices: list[Given]) -> list[DeviceReading]:
     readings = []
-    for position, device in enumerate(devices):
+    taken = {device["id"] for device in devices if "id" in device}
+    unused = (number for number in itertools.count() if number not in taken)
+    for device in devices:
         _only(
             device,
             *("id", "name", "mem_total_mb", "mem_used_mb", "shared_total_mb", "shared_used_mb", "integrated", "sample"),
         )
         readings.append(
             DeviceReading(
-                index=device.get("id", position),
+                index=device["id"] if "id" in device else next(unused),
                 name=device["name"],
                 total_bytes=device["mem_total_mb"] * MIB,
                 used_bytes=device["mem_used_mb"] * MIB,
@@ -81,7 +84,7 @@ def _readings(devices: list[Given]) -> list[DeviceReading]:
 def _set(total_gb: list[float], free_gb: list[float], ids: list[int] | None = None) -> GpuSet:
     return GpuSet(
         tuple(
-            GpuDevice(ids[position] if ids else position, "", False, False, round(total * GIB), round(free * GIB))
+            GpuDevice(ids[position] if ids else position, "", False, False, total * GIB, free * GIB)  # not rounded
             for position, (total, free) in enumerate(zip(total_gb, free_gb, strict=True))
         )
     )
@@ -250,9 +253,8 @@ def _seed_budgets(given: Given) -> Answer:
 
 def _recommended_ram(given: Given) -> Answer:
     _only(given, "total_gb", "available_gb", "used_gb")
-    memory = MemoryReading(
-        round(given["total_gb"] * GIB), round(given["available_gb"] * GIB), round(given["used_gb"] * GIB)
-    )
+    # Not rounded to bytes: a figure like 20.3 GiB would lie a little below itself and be cut to 20.2.
+    memory = MemoryReading(given["total_gb"] * GIB, given["available_gb"] * GIB, given["used_gb"] * GIB)
     return {"ram_gb": budget.recommended_ram_gib(memory)}
 
 
@@ -356,7 +358,7 @@ def _spawn_guard(given: Given) -> Answer:
 
 def _gpu_fraction(given: Given) -> Answer:
     _only(given, "block_count", "ngl", "n_cpu_moe", "expert_share")
-    if "ngl" in given:
+    if "expert_share" not in given:
         return {"fraction": guard.gpu_fraction(given["block_count"], given["ngl"])}
     return {
         "fraction": guard.moe_gpu_fraction(given["block_count"], given["n_cpu_moe"], given["expert_share"]),
@@ -400,11 +402,19 @@ def _nvidia_smi_processes(given: Given) -> Answer:
 
 def _rocm_smi_card(given: Given) -> Answer:
     _only(given, "vram_total_b", "vram_used_b", "gtt_total_b", "gtt_used_b")
+    labels = {
+        "vram_total_b": "VRAM Total Memory (B)",
+        "vram_used_b": "VRAM Total Used Memory (B)",
+        "gtt_total_b": "GTT Total Memory (B)",
+        "gtt_used_b": "GTT Total Used Memory (B)",
+    }
+    table = [("device", *labels.values()), ("card0", *(str(given[key]) for key in labels))]
+    found = rocm_smi.card_reading(0, dict(zip(*table, strict=True)))
     return {
-        "mem_total_mb": given["vram_total_b"] // MIB,
-        "mem_used_mb": given["vram_used_b"] // MIB,
-        "shared_total_mb": given["gtt_total_b"] // MIB,
-        "shared_used_mb": given["gtt_used_b"] // MIB,
+        "mem_total_mb": found.total_bytes // MIB,
+        "mem_used_mb": found.used_bytes // MIB,
+        "shared_total_mb": found.shared_total_bytes // MIB,
+        "shared_used_mb": found.shared_used_bytes // MIB,
     }
 
 
