@@ -57,9 +57,9 @@ def run(job_id: int, work: Callable[[Job, ControlReporter], dict[str, Any]]) -> 
         return
     try:
         _work(job, work)
-    except OperationalError:
+    except OperationalError as error:
         if kinds.BY_SLUG[job.kind].repeatable:
-            _put_back(job)
+            _put_back(job, f"The database did not take it ({error}). It is tried again by itself.")
         raise
 
 
@@ -82,9 +82,13 @@ def _work(job: Job, work: Callable[[Job, ControlReporter], dict[str, Any]]) -> N
         _close(job_id, lambda row: _finish(row, result))
 
 
-def _put_back(job: Job) -> None:
-    """The job is to be taken up anew; while the database is still away it is left for the sweep."""
-    Job.objects.filter(pk=job.pk, state=State.RUNNING).update(state=State.QUEUED, queued_at=timezone.now())
+def _put_back(job: Job, reason: str) -> None:
+    """The job is to be taken up anew; while the database is still away it is left for the sweep.
+
+    When it was begun first stays on the row: an error that stays must come to an end.
+    """
+    again = {"state": State.QUEUED, "state_reason": reason[:300], "queued_at": timezone.now()}
+    Job.objects.filter(pk=job.pk, state=State.RUNNING).update(**again)
 
 
 def _finish(row: Job, result: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from quartermaster_site.jobs.models import UNFINISHED, ControlRound, Job, State
 from quartermaster_site.jobs.sight import job_sight
 
 CONTROL_SILENT_AFTER = timedelta(minutes=3)
-"""Its round is due every half minute; a worker that plans two large hosts may miss some."""
+"""Its round is due every quarter of a minute; a worker that plans two large hosts may miss some."""
 
 
 def jobs(user: Any, *, state: str = "", kind: str = "", host: str = "", mine_of: Any = None) -> QuerySet[Job]:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from quartermaster_site.access.audit import Actor, record
@@ -145,8 +146,12 @@ def send_again(job: Job) -> None:
 
 
 def send_next(kind: str) -> None:
-    """Send the oldest job of a control kind that does one at a time; those whose turn it was not wait as rows."""
-    job = Job.objects.filter(kind=kind, state=State.QUEUED).order_by("queued_at").first()
+    """Send the oldest job of a control kind that does one at a time; those whose turn it was not wait as rows.
+
+    What was tried before and put back comes after all others.
+    """
+    queued = Job.objects.filter(kind=kind, state=State.QUEUED)
+    job = queued.order_by(F("heartbeat_at").asc(nulls_first=True), "queued_at").first()
     if job is not None:
         _send(job, kinds.BY_SLUG[kind])
 
@@ -224,7 +229,7 @@ def begin(job_id: int) -> Job | None:
         job = Job.objects.select_for_update(of=("self",)).select_related("host").filter(pk=job_id).first()
         if job is None or job.state != State.QUEUED:
             return None
-        job.state, job.state_reason, job.started_at = State.RUNNING, "", timezone.now()
-        job.heartbeat_at = job.started_at
+        job.state, job.state_reason, job.heartbeat_at = State.RUNNING, "", timezone.now()
+        job.started_at = job.started_at or job.heartbeat_at
         job.save()
     return job

@@ -6,21 +6,27 @@ that two runs of the same work don't go on side by side.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from quartermaster_site.jobs import connection, kinds, outcomes, receiving, services
 from quartermaster_site.jobs.models import FINISHED, ControlRound, Job, State
 
+log = logging.getLogger(__name__)
 LOST_AFTER = timedelta(seconds=90)
 UNCLAIMED_AFTER = timedelta(minutes=10)
 SEND_AGAIN_AFTER = timedelta(seconds=30)
 VANISHED_AFTER = timedelta(seconds=120)
 """A job whose message the broker has lost is sent again, and is lost when that does not help."""
+AWAY_AFTER = timedelta(seconds=60)
+"""Without a round for so long the control worker, or its broker, was away."""
 KEEP = timedelta(days=30)
 KEEP_FAILED = timedelta(days=90)
 _SILENT = "The worker stopped reporting: it was killed, or lost its connection."
@@ -36,12 +42,34 @@ _ONCE = "It is not repeated by itself: see how far it came, then start it anew w
 def sweep() -> None:
     """Look at all unfinished jobs, then forget old finished ones."""
     now = timezone.now()
+    _leave_out_absence(now)
     silent = Job.objects.filter(state__in=[State.RUNNING, State.CANCELLING], heartbeat_at__lt=now - LOST_AFTER)
     for pk in silent.values_list("pk", flat=True):
-        _lose(pk, _SILENT)
+        with _alone(pk):
+            _lose(pk, _SILENT)
     for job in Job.objects.filter(state__in=[State.QUEUED, State.WAITING]).select_related("host"):
-        _look_at_unstarted(job)
+        with _alone(job.pk):
+            _look_at_unstarted(job)
     _forget_old(now)
+
+
+@contextmanager
+def _alone(pk: int) -> Iterator[None]:
+    """One job that cannot be looked at must not hold up all others for good."""
+    try:
+        yield
+    except OperationalError:
+        raise
+    except Exception:
+        log.exception("job %s cannot be looked at", pk)
+
+
+def _leave_out_absence(now: datetime) -> None:
+    """Time in which nobody could take work up or send it again does not count as waiting: it is sent again first."""
+    last = ControlRound.objects.values_list("at", flat=True).first()
+    if last is not None and now - last > AWAY_AFTER:
+        oldest = now - SEND_AGAIN_AFTER
+        Job.objects.filter(state=State.QUEUED, queued_at__lt=oldest).update(queued_at=oldest)
 
 
 def note_round(now: datetime) -> None:
@@ -88,23 +116,27 @@ def _look_at_unstarted(job: Job) -> None:
             state=state, state_reason=reason, queued_at=timezone.now()
         )
         return
-    waited = timezone.now() - job.queued_at
+    now = timezone.now()
+    waited = now - job.queued_at
+    if job.started_at and now - job.started_at > UNCLAIMED_AFTER:  # it was put back, over and over
+        _lose(job.pk, f"{job.state_reason} That went on for too long.".strip(), even_if_fresh=True)
+        return
     if reason or waited < SEND_AGAIN_AFTER:
         return
     on_host = kinds.BY_SLUG[job.kind].on_host
     vanished = on_host and connection.is_empty(job.queue)
     if waited > (VANISHED_AFTER if vanished else UNCLAIMED_AFTER) and not _is_busy(job):
         _lose(job.pk, _VANISHED if vanished else _UNCLAIMED)
-    elif vanished or not on_host:
+    elif vanished or not on_host or job.state_reason:  # with a reason: nobody has it
         services.send_again(job)
 
 
 def _is_busy(job: Job) -> bool:
-    """Whether the worker that should take this runs something else: it may come to it later."""
+    """Whether the worker that should take this runs something else, or did a moment ago: it may come to it later."""
     on_host = kinds.BY_SLUG[job.kind].on_host
     same = [kind.slug for kind in kinds.KINDS if kind.on_host == on_host]
-    running = Job.objects.filter(state__in=[State.RUNNING, State.CANCELLING], kind__in=same)
-    return (running.filter(host=job.host) if on_host else running).exists()
+    heard = Job.objects.filter(kind__in=same, heartbeat_at__gt=timezone.now() - LOST_AFTER)
+    return (heard.filter(host=job.host) if on_host else heard).exists()
 
 
 def _lose(pk: int, why: str, *, even_if_fresh: bool = False) -> None:

@@ -19,7 +19,7 @@ def job_event(event: Any) -> None:
 
 @app.task(name="quartermaster_site.jobs.tasks.sweep_lost_jobs")  # type: ignore[untyped-decorator]
 def sweep_lost_jobs() -> None:
-    """Every half minute."""
+    """Every quarter of a minute."""
     sweeping.sweep()
     # Last, since it asks for the database's write lock, and a sweep may not need that.
     sweeping.note_round(timezone.now())

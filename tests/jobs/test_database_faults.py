@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import OperationalError, connection
+from django.utils import timezone
 
 from gpus_app.services import request_plan
 from models_app.models import HeaderFacts, Revision, Root
@@ -12,6 +15,7 @@ from models_app.tasks import plan_host
 from quartermaster_site.jobs import control, receiving
 from quartermaster_site.jobs import services as job_services
 from quartermaster_site.jobs.models import Job, State
+from quartermaster_site.jobs.sweeping import sweep
 from quartermaster_site.jobs.tasks import job_event
 from tests.tiny_models import tiny_gguf
 
@@ -65,6 +69,26 @@ def test_planning_waits_for_the_database(
     assert len(calls) == 2
     assert job.state == State.SUCCEEDED, job.error
     assert Revision.objects.filter(host=host).exists()
+
+
+def test_a_plan_that_the_database_never_takes_is_given_up(make_job, monkeypatch):
+    """An error that stays would have it planned again and again for ever, with nobody told."""
+    monkeypatch.setattr("quartermaster_site.jobs.dispatch.send", lambda *args, **kwargs: None)
+    job = make_job(kind="plan_host")
+
+    def work(row, report):
+        raise OperationalError("too many SQL variables")
+
+    with pytest.raises(OperationalError):
+        control.run(job.pk, work)
+    job.refresh_from_db()
+    reason = "The database did not take it (too many SQL variables). It is tried again by itself."
+    assert (job.state, job.state_reason) == (State.QUEUED, reason)
+    for minutes, state, error in ((9, State.QUEUED, ""), (11, State.LOST, f"{reason} That went on for too long.")):
+        Job.objects.filter(pk=job.pk).update(started_at=timezone.now() - timedelta(minutes=minutes))
+        sweep()
+        job.refresh_from_db()
+        assert (job.state, job.error) == (state, error)
 
 
 def test_work_that_may_not_come_twice_fails(make_job):

@@ -36,6 +36,14 @@ def test_while_one_host_is_planned_another_waits_its_turn(job, make_job, sent):
     assert sent == [("models_app.tasks.plan_host", "control", {"job": job.pk})]
 
 
+def test_one_that_was_tried_before_comes_after_those_that_were_not(job, make_job, sent):
+    now = timezone.now()
+    make_job(kind="plan_host", host=None, queued_at=now - timedelta(minutes=5), heartbeat_at=now)
+    fresh = make_job(kind="plan_host", host=None, queued_at=now - timedelta(minutes=1))
+    tasks.plan_host.apply(kwargs={"job": job.pk}, throw=True)
+    assert [arguments for *_, arguments in sent] == [{"job": fresh.pk}]
+
+
 def test_the_next_turn_is_not_given_while_the_database_is_away(job, make_job, sent, monkeypatch):
     """Its task comes again by itself, at growing pauses: sending it at once would never end."""
 

@@ -7,8 +7,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from quartermaster_site.jobs import receiving
 from quartermaster_site.jobs.models import Job, State
-from quartermaster_site.jobs.sweeping import lose_all, sweep
+from quartermaster_site.jobs.sweeping import lose_all, note_round, sweep
 
 
 def ago(**span):
@@ -75,6 +76,14 @@ def test_a_busy_host_lets_work_queue(make_job, sent):
     sweep()
     job.refresh_from_db()
     assert job.state == State.QUEUED
+
+
+def test_a_message_that_the_queue_did_not_take_is_sent_again_whatever_else_lies_there(make_job, sent, monkeypatch):
+    monkeypatch.setattr("quartermaster_site.jobs.connection.is_empty", lambda queue: False)
+    job = make_job(kind="browse", queued_at=ago(seconds=40), state_reason="The queue did not take it (disk full).")
+    make_job(queued_at=ago(seconds=40))
+    sweep()
+    assert [arguments["job"] for *_, arguments in sent] == [job.pk]
 
 
 def test_old_jobs_are_forgotten_failed_ones_later(make_job, sent):
@@ -150,6 +159,19 @@ class TestABrokerThatHasLostItsMessages:
         sweep()
         assert Job.objects.get(pk=job.pk).state == State.LOST
 
+    def test_time_in_which_nobody_looked_does_not_count(self, make_job, sent):
+        """The broker was away for minutes: work is sent again before it may be lost, be it repeatable or not."""
+        note_round(ago(minutes=5))
+        job = make_job(kind="publish", queued_at=ago(minutes=6), inputs={"text": ""})
+        sweep()
+        job.refresh_from_db()
+        assert (job.state, len(sent)) == (State.QUEUED, 1)
+        note_round(timezone.now())
+        Job.objects.update(queued_at=ago(seconds=130))
+        sweep()
+        job.refresh_from_db()
+        assert job.state == State.LOST
+
     def test_nor_one_that_is_away(self, make_job, host, sent):
         make_job(state=State.WAITING, state_reason="host local is offline", queued_at=ago(minutes=5))
         type(host).objects.update(last_seen_at=ago(minutes=5))
@@ -173,9 +195,31 @@ class TestWorkOfTheServer:
         job.refresh_from_db()
         assert (job.state, job.retries.get().state) == (State.LOST, State.QUEUED)
 
-    def test_a_long_row_of_plans_is_not_lost(self, make_job, sent):
-        make_job(kind="plan_host", host=None, state=State.RUNNING, heartbeat_at=timezone.now())
+    @pytest.mark.parametrize("state", [State.RUNNING, State.SUCCEEDED])
+    def test_a_long_row_of_plans_is_not_lost(self, make_job, sent, state):
+        """Nor in the moment between two of them."""
+        make_job(kind="plan_host", host=None, state=state, heartbeat_at=timezone.now())
         job = make_job(kind="plan_host", queued_at=ago(minutes=11))
         sweep()
         job.refresh_from_db()
         assert job.state == State.QUEUED
+
+    def test_what_waited_for_the_broker_is_not_lost_unsent(self, make_job, sent):
+        note_round(ago(minutes=20))
+        job = make_job(kind="import_parse", queued_at=ago(minutes=19), state_reason="Redis does not answer.")
+        sweep()
+        job.refresh_from_db()
+        assert (job.state, job.state_reason, len(sent)) == (State.QUEUED, "", 1)
+
+
+def test_a_job_that_cannot_be_looked_at_holds_no_other_up(make_job, sent, monkeypatch, caplog):
+    def broken(self, job):
+        raise ValueError("nonsense in its row")
+
+    silent = make_job(kind="browse", state=State.RUNNING, heartbeat_at=ago(seconds=100))
+    monkeypatch.setattr(type(receiving.receiver_of(silent)), "failed", broken)
+    plan = make_job(kind="plan_host", queued_at=ago(seconds=40))
+    sweep()
+    assert [arguments["job"] for *_, arguments in sent] == [plan.pk]
+    assert Job.objects.get(pk=silent.pk).state == State.RUNNING, "whole or not at all"
+    assert "nonsense in its row" in caplog.text
