@@ -29,6 +29,7 @@ from models_app.selectors.sight import sees_all
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.http import Request, go_to, page
+from quartermaster_site.jobs.pages import under_way
 from quartermaster_site.jobs.services import Started
 
 
@@ -87,7 +88,7 @@ def host_show(request: Request, slug: str) -> HttpResponse:
 def started(request: Request, asked: Started) -> HttpResponse:
     """To the job; says so when the same work was under way already."""
     if not asked.created:
-        messages.info(request, "This is already queued or running.")
+        messages.info(request, under_way(asked.job))
     return go_to(request, reverse("jobs:job-show", args=[asked.job.pk]))
 
 

@@ -14,6 +14,7 @@ from models_app.pages.model_head import model_head, model_notes
 from models_app.pages.pairings import pairings, served
 from models_app.pages.shell import shell_of
 from models_app.selectors.components import seen_components
+from models_app.views.hosts import started
 from quartermaster_site.access.audit import actor_of
 from quartermaster_site.access.permissions import Level, may, needs
 from quartermaster_site.http import Request, go_to, page
@@ -52,10 +53,8 @@ def model_files(request: Request, pk: int) -> HttpResponse:
 @needs(Level.VIEW)
 def model_reread(request: Request, pk: int) -> HttpResponse:
     """Asks the host to read this row's files again, whatever is known of them."""
-    started = services.start_reread(row=selectors.get_row(pk, request.user, Level.OPERATE), actor=actor_of(request))
-    if not started.created:
-        messages.info(request, "This is already queued or running.")
-    return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))
+    row = selectors.get_row(pk, request.user, Level.OPERATE)
+    return started(request, services.start_reread(row=row, actor=actor_of(request)))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

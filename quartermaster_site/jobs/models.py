@@ -142,12 +142,17 @@ class Job(models.Model):
         return self.state != State.CANCELLING and not self.automatic and kinds.BY_SLUG[self.kind].repeatable
 
     @property
-    def seconds_left(self) -> int | None:
-        """Smoothed estimate, after three samples, with a known total and while reports come."""
+    def measured_rate(self) -> float | None:
+        """Units a second, after three samples and while reports come."""
         heard = self.heartbeat_at is None or timezone.now() - self.heartbeat_at < ESTIMATE_HOLDS_FOR
-        if not heard or self.samples < 3 or not self.total or self.rate <= 0 or self.is_finished:
-            return None
-        return int(max(self.total - self.done, 0) / self.rate)
+        known = heard and self.samples >= 3 and self.rate > 0 and not self.is_finished
+        return self.rate if known else None
+
+    @property
+    def seconds_left(self) -> int | None:
+        """Smoothed estimate, where there is a rate and a total."""
+        rate = self.measured_rate
+        return int(max(self.total - self.done, 0) / rate) if rate and self.total else None
 
 
 class JobReport(models.Model):

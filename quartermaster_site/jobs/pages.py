@@ -62,6 +62,7 @@ class JobRow:
     pk: int
     kind: str
     host: str
+    about: str
     tone: str
     word: str
     shape: str
@@ -127,6 +128,7 @@ def job_row(job: Job, sight: JobSight) -> JobRow:
         pk=job.pk,
         kind=job.get_kind_display(),
         host=job.host.name if job.host else "",
+        about=job.object_label if sight.is_whole(job) else "",
         tone=tone,
         word=word,
         shape=shape,
@@ -163,6 +165,14 @@ def job_view(job: Job, sight: JobSight, *, may_cancel: bool, may_retry: bool) ->
         can_cancel=may_cancel and not job.is_finished and job.state != State.CANCELLING,
         can_retry=may_retry and can_retry(job),
     )
+
+
+def under_way(job: Job) -> str:
+    """What somebody is told who asks for the same work once more (J-04)."""
+    since = f"since {timezone.localtime(job.started_at or job.created_at):%H:%M}"
+    if job.started_at is None:
+        return f"This is already queued, {since}: nothing was started a second time."
+    return f"This is already running, {since}: nothing was started a second time."
 
 
 def _silence_text(job: Job) -> str:

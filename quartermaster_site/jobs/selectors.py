@@ -51,7 +51,7 @@ def unfinished_count() -> int:
 
 
 def unfinished_job(kind: str, host: Any) -> Job | None:
-    """The job of this kind that a host is at, for "already running since ..."."""
+    """The job of this kind that a host is at."""
     return Job.objects.filter(kind=kind, host=host, state__in=UNFINISHED).first()
 
 
@@ -60,7 +60,7 @@ def can_retry(job: Job) -> bool:
 
 
 def progress_text(job: Job) -> str:
-    """ "412 of 1,280 files · 3 problems · 00:41"; "" before anything was counted."""
+    """ "412 of 1,280 files · 3 problems · 00:41 · 10 a second · about 01:26 left"; "" before anything was counted."""
     parts = []
     if job.total is not None:
         parts.append(f"{job.done:,} of {job.total:,} {job.unit}".strip())
@@ -72,10 +72,19 @@ def progress_text(job: Job) -> str:
         parts.append(clock_text(int(job.duration.total_seconds())))
     if job.silence:
         parts.append(f"nothing heard for {clock_text(int(job.silence.total_seconds()))}")
-    left = job.seconds_left
+    rate, left = job.measured_rate, job.seconds_left
+    if rate is not None and job.state == State.RUNNING:
+        parts.append(_rate_text(rate))
     if left is not None and job.state == State.RUNNING:
         parts.append(f"about {clock_text(left)} left")
     return " · ".join(parts)
+
+
+def _rate_text(rate: float) -> str:
+    """`34 a second`, `6.2 a second`, `12 a minute`."""
+    if rate < 1:
+        return f"{rate * 60:.0f} a minute"
+    return f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.1f} a second"
 
 
 def clock_text(seconds: int) -> str:

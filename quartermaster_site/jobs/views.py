@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import cast
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.paginator import Paginator
@@ -15,7 +16,7 @@ from quartermaster_site.access.permissions import Level, needs
 from quartermaster_site.http import STOP_POLLING, Request, go_to, page, wants_fragment
 from quartermaster_site.jobs import kinds, selectors, services
 from quartermaster_site.jobs.models import State
-from quartermaster_site.jobs.pages import job_rows, job_view
+from quartermaster_site.jobs.pages import job_rows, job_view, under_way
 from quartermaster_site.jobs.sight import job_sight
 
 PER_PAGE = 50
@@ -44,23 +45,27 @@ def job_list(request: HttpRequest) -> HttpResponse:
         "rows": job_rows(shown, job_sight(user)),
         "page": shown,
         "unfinished": unfinished,
-        "chips": _chips(state, mine),
+        "chips": _chips(state, mine, {"kind": kind, "host": host}),
         "kinds": [(kind.slug, kind.label) for kind in kinds.KINDS if kind.listed],
         "state": state,
         "kind": kind,
+        "host": host,
+        "mine": mine,
         "filtered": bool(state or kind or host or mine),
     }
     polled = wants_fragment(request) and not unfinished
     return page(request, "jobs/job_list.html", context, fragments=["job-rows"], status=STOP_POLLING if polled else 200)
 
 
-def _chips(state: str, mine: bool) -> list[dict[str, object]]:
-    url = reverse("jobs:job-list")
-    chips: list[dict[str, object]] = [
-        {"text": text, "url": f"{url}?state={slug}" if slug else url, "on": slug == state and not mine}
-        for slug, text in STATE_FILTERS.items()
-    ]
-    return [*chips, {"text": "mine", "url": f"{url}?mine=1", "on": mine}]
+def _chips(state: str, mine: bool, others: dict[str, str]) -> list[dict[str, object]]:
+    """Links to states and to one's own jobs; they keep the `others` that are chosen."""
+
+    def chip(text: str, on: bool, **chosen: str) -> dict[str, object]:
+        query = urlencode({name: value for name, value in {**chosen, **others}.items() if value})
+        return {"text": text, "url": f"{reverse('jobs:job-list')}{'?' if query else ''}{query}", "on": on}
+
+    chips = [chip(text, slug == state and not mine, state=slug) for slug, text in STATE_FILTERS.items()]
+    return [*chips, chip("mine", mine, mine="1")]
 
 
 @require_GET
@@ -87,5 +92,5 @@ def job_cancel(request: HttpRequest, pk: int) -> HttpResponse:
 def job_retry(request: HttpRequest, pk: int) -> HttpResponse:
     started = services.retry_job(job=selectors.get_job(pk, cast(Request, request).user), actor=actor_of(request))
     if not started.created:
-        messages.info(request, "The same work is already queued or running.")
+        messages.info(request, under_way(started.job))
     return go_to(request, reverse("jobs:job-show", args=[started.job.pk]))

@@ -405,7 +405,7 @@
       if (link) link.click();
     } else {
       const row = rowOf(event.target);
-      const link = document.querySelector('a[data-press="' + CSS.escape(event.key) + '"]');
+      const link = document.querySelector('[data-press="' + CSS.escape(event.key) + '"]');
       if (rowKey(row, event.key)) event.preventDefault();
       else if (link) link.click();
     }

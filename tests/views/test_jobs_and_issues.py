@@ -67,7 +67,7 @@ def test_an_unknown_total_is_an_unfilled_bar(gpu_host: Host, viewer: Client) -> 
 def test_cancelling_and_running_again(gpu_host: Host, as_role: Callable[[str], Client]) -> None:
     admin = as_role("admin")
     job = _job(gpu_host, state="waiting", started_at=None)
-    assert "Cancel" in admin.get(f"/jobs/{job.pk}/").content.decode()
+    assert 'data-press="c">Cancel</button>' in admin.get(f"/jobs/{job.pk}/").content.decode()
     assert admin.post(f"/jobs/{job.pk}/cancel/").status_code == 302
     html = admin.get(f"/jobs/{job.pk}/").content.decode()
     assert "cancelled" in html
@@ -95,6 +95,41 @@ def test_a_lost_job_leads_to_the_one_that_was_started_in_its_place(gpu_host: Hos
     html = viewer.get(f"/jobs/{lost.pk}/").content.decode()
     assert f"again as scan job {again.pk}" in re.sub(r"<[^>]*>", "", html)
     assert "5 quants, 5 entries, revision 2" in viewer.get("/jobs/").content.decode()
+
+
+def test_the_same_work_twice_is_said_with_its_time(gpu_host: Host, as_role: Callable[[str], Client]) -> None:
+    operator = as_role("operator")
+    begun = timezone.now() - timedelta(minutes=9)
+    job = _job(gpu_host, kind="probe_devices", started_at=begun)
+    html = operator.post("/hosts/local/probe/", follow=True).content.decode()
+    assert f"This is already running, since {timezone.localtime(begun):%H:%M}" in html
+    Job.objects.update(state="queued", started_at=None, created_at=begun)
+    html = operator.post("/hosts/local/probe/", follow=True).content.decode()
+    assert f"This is already queued, since {timezone.localtime(begun):%H:%M}" in html
+    assert Job.objects.get() == job
+
+
+def test_the_list_says_what_each_job_is_about(gpu_host: Host, viewer: Client) -> None:
+    _job(gpu_host, kind="verify_memory", state="succeeded", object_label="alpha-1b:q4_0")
+    html = viewer.get("/jobs/").content.decode()
+    assert '<th scope="col" role="columnheader">Object</th>' in html
+    assert '<td role="cell" data-l="Object" class="q-break">alpha-1b:q4_0</td>' in html
+
+
+def test_the_list_filters_by_host_and_keeps_what_else_is_chosen(gpu_host: Host, viewer: Client) -> None:
+    other = Host.objects.create(slug="gpu-b", name="Box B")
+    _job(gpu_host)
+    _job(other, kind="probe_devices")
+    html = viewer.get("/jobs/?host=gpu-b&kind=probe_devices&state=unfinished").content.decode()
+    assert '<option value="gpu-b" selected>Box B</option>' in html
+    assert '<input type="hidden" name="state" value="unfinished">' in html
+    assert "Probe devices</a>" in html
+    assert "Scan</a>" not in html
+    assert 'href="/jobs/?state=failed&amp;kind=probe_devices&amp;host=gpu-b"' in html
+    mine = viewer.get("/jobs/?mine=1&host=gpu-b").content.decode()
+    assert '<input type="hidden" name="mine" value="1">' in mine
+    other.delete()
+    assert 'name="host"' not in viewer.get("/jobs/").content.decode(), "one host needs no choice"
 
 
 def test_the_list_filters(gpu_host: Host, viewer: Client) -> None:
@@ -212,7 +247,7 @@ def test_a_job_that_nobody_hears_of_has_no_time_left(host: Host, admin: Client) 
     values: dict[str, Any] = {"done": 40, "total": 100, "rate": 10.0, "samples": 9, "current": "a.gguf"}
     job = _job(host, heartbeat_at=now, **values)
     page = f"/jobs/{job.pk}/"
-    assert "about 00:06 left" in admin.get(page).content.decode()
+    assert "10 a second · about 00:06 left" in admin.get(page).content.decode()
     Job.objects.update(heartbeat_at=now - timedelta(seconds=41))
     html = admin.get(page).content.decode()
     assert "nothing heard for 00:41" in html
