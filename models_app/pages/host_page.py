@@ -16,7 +16,7 @@ from gpus_app.selectors import host_budget, idle_devices, ram_limit_gib, target_
 from models_app.models import Root
 from models_app.pages.device_list import MachineDevice
 from models_app.pages.plan_panel import Machine
-from models_app.pages.shell import WorkerState, worker_state
+from models_app.pages.shell import ConfigState, DriftState, WorkerState, config_state, drift_state, worker_state
 from quartermaster_site.drawings import MemoryBar, Part, Track, memory_bar
 from quartermaster_site.figures import UNKNOWN, age, ago, gib
 from quartermaster_site.jobs.connection import broker_problem
@@ -211,25 +211,31 @@ class HostLine:
     slug: str
     name: str
     worker: WorkerState
+    version: str
     devices: str
     budget: str
     models: str
     folders: int
     dialect: str
+    config: ConfigState | None
+    drift: DriftState | None
 
 
 def host_lines(hosts: Iterable[Host], folders: Mapping[int, int]) -> list[HostLine]:
-    """`hosts` as the shell has them, with their numbers of models."""
+    """`hosts` as the shell has them, with the facts of the frame."""
     return [
         HostLine(
             slug=host.slug,
             name=host.name,
             worker=worker_state(host),
+            version=host.worker_version,
             devices=", ".join(device.name for device in host.devices.all()) or "none seen",
             budget=budget_text(host).vram if target_vram_gib(host) else "CPU only",
             models=f"{getattr(host, 'model_count', 0):,}",
             folders=folders.get(host.pk, 0),
             dialect=host.get_publish_dialect_display(),
+            config=config_state(host),
+            drift=drift_state(host),
         )
         for host in hosts
     ]

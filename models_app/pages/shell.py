@@ -131,6 +131,28 @@ def worker_state(host: Host) -> WorkerState:
     return WorkerState(tone, word, shape, seen)
 
 
+def config_state(host: Any) -> ConfigState | None:
+    """Whether the newest planned text is on the host already, of a host that carries the facts of the frame."""
+    newest: Mapping[str, Any] | None = getattr(host, "newest", None)
+    if newest is None:
+        return None
+    number, state = newest["number"], newest["state"]
+    written: Mapping[str, Any] | None = host.written
+    if pinned := host.pinned_number:
+        return ConfigState(f"pinned to rev {pinned}", reverse("models:config-history", args=[host.slug]), urgent=True)
+    url = reverse("models:config-show", args=[host.slug])
+    if state == Revision.State.BLOCKED:
+        return ConfigState("blocked", url, urgent=True)
+    if host.written_sha256 and written and newest["body"] == written["body"]:
+        return ConfigState(f"rev {written['number']} written", url, urgent=False)
+    if not host.publish_path:
+        return ConfigState(f"rev {number}", url, urgent=False)
+    review = reverse("models:config-review", args=[host.slug])
+    if state == Revision.State.AWAITING:
+        return ConfigState(f"rev {number} awaits approval", review, urgent=True)
+    return ConfigState(f"rev {number} not written", review, urgent=state != Revision.State.WRITING)
+
+
 class Strip:
     """The six slots under the page head; a slot that has nothing to say stays, with a dash."""
 
@@ -146,27 +168,7 @@ class Strip:
 
     @property
     def config(self) -> ConfigState | None:
-        """Whether the newest planned text is on the host already."""
-        newest: Mapping[str, Any] | None = getattr(self.host, "newest", None)
-        if self.host is None or newest is None:
-            return None
-        number, state = newest["number"], newest["state"]
-        written: Mapping[str, Any] | None = self.host.written  # type: ignore[attr-defined]
-        if pinned := self.host.pinned_number:  # type: ignore[attr-defined]
-            return ConfigState(
-                f"pinned to rev {pinned}", reverse("models:config-history", args=[self.host.slug]), urgent=True
-            )
-        url = reverse("models:config-show", args=[self.host.slug])
-        if state == Revision.State.BLOCKED:
-            return ConfigState("blocked", url, urgent=True)
-        if self.host.written_sha256 and written and newest["body"] == written["body"]:
-            return ConfigState(f"rev {written['number']} written", url, urgent=False)
-        if not self.host.publish_path:
-            return ConfigState(f"rev {number}", url, urgent=False)
-        review = reverse("models:config-review", args=[self.host.slug])
-        if state == Revision.State.AWAITING:
-            return ConfigState(f"rev {number} awaits approval", review, urgent=True)
-        return ConfigState(f"rev {number} not written", review, urgent=state != Revision.State.WRITING)
+        return config_state(self.host) if self.host else None
 
     @property
     def drift(self) -> DriftState | None:

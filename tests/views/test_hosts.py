@@ -9,7 +9,8 @@ import pytest
 from django.test import Client
 
 from gpus_app.models import Device, Host, HostSetting
-from models_app.models import Root
+from models_app.drift_rows import TargetWatch
+from models_app.models import Revision, Root
 from quartermaster_site.access.models import AuditEntry
 
 MEMORY = "/hosts/local/settings/memory/"
@@ -105,6 +106,19 @@ def test_folders_that_cannot_be_scanned(gpu_host: Host, admin: Client, path: str
     assert answer.status_code == 422
     assert 'class="q-err"' in answer.content.decode()
     assert Root.objects.count() == 1
+
+
+def test_the_list_tells_version_revision_and_drift(scanned: Host, admin: Client) -> None:
+    Host.objects.update(worker_version="9.8.7", publish_path="/srv/router/config.yaml")
+    page = admin.get("/hosts/")
+    html = page.content.decode()
+    assert "· version 9.8.7</span>" in html
+    number = Revision.objects.latest("number").number
+    assert f'data-l="Config file"><a href="/config/local/review/">rev {number} not written</a>' in html
+    TargetWatch.objects.create(host=scanned, path="/srv/router/config.yaml", case="edited", sha256="0" * 64)
+    html = admin.get("/hosts/", headers={"HX-Request": "true"}).content.decode()
+    assert 'href="/config/local/drift/"' in html
+    assert "edited by hand" in html
 
 
 def test_an_offline_worker_holds_the_buttons_back(gpu_host: Host, admin: Client) -> None:
