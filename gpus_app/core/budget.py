@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from gpus_app.core.device_listing import number_of
 from gpus_app.core.gpu_set import GpuDevice, GpuSet
 from gpus_app.core.readings import DeviceReading, MemoryReading
 from gpus_app.core.runtimes import CUDA, runtime_bytes, runtime_of
@@ -43,13 +45,19 @@ class Budget:
     """What each device has at all; empty where that is not known."""
     reserved_bytes: tuple[int, ...] = ()
     """What of each device is left to others, beside its capacity; empty where that is not known."""
-    visible_ids: tuple[int, ...] = ()
-    """The driver's numbers of the devices where the machine has others, which a CUDA server must not see: it would
-    share the layers among all that it sees. Empty where there are no others, where `backend_ids` name the devices, or
-    where another runtime numbers them.
+    bus_ids: tuple[int, ...] = ()
+    """The driver's numbers of the devices, in bus order, where the machine has others; empty where there are none, or
+    where another runtime than CUDA numbers them.
     """
     ranks: tuple[int, ...] = ()
     """The order in which the devices are filled, equal ones together; empty where it is the same for all."""
+
+    @property
+    def visible_ids(self) -> tuple[int, ...]:
+        """The only devices that a CUDA server may see: it would share the layers among all that it sees. Empty where
+        it may see all, or where `backend_ids` name the devices.
+        """
+        return () if self.backend_ids else self.bus_ids
 
     @property
     def only_id(self) -> str:
@@ -104,6 +112,35 @@ class Budget:
             return self
         return replace(self, device_bytes=(_bytes_of(target_gib),))
 
+    def unnamed(self) -> Budget:
+        """The devices in the order in which the backend numbers them, for a launch that gives no list of them."""
+        if not self.backend_ids:
+            return self
+        numbers = [number_of(name) for name in self.backend_ids]
+        main = numbers[self.main_gpu] if self.main_gpu is not None else None
+        places = sorted(range(len(numbers)), key=lambda place: numbers[place])
+        return replace(self._of(places), backend_ids=(), main_gpu=main)
+
+    def listed(self, names: Sequence[str]) -> Budget:
+        """These devices, in this order, for a launch that lists them itself; all, where one of them is not known."""
+        known = set(names) <= set(self.backend_ids) and len(set(names)) == len(names)
+        places = [self.backend_ids.index(name) for name in names] if known else range(len(self.device_bytes))
+        return replace(self._of(places), backend_ids=(), bus_ids=(), main_gpu=max(0, len(places) - 1) if known else 0)
+
+    def alone(self, place: int | None = None) -> Budget:
+        """One device for everything, by its place in the launch; without one the main device."""
+        place = self.launch_main if place is None else place
+        if not 0 <= place < len(self.device_bytes):
+            return self
+        return replace(self._of([place]), backend_ids=(), main_gpu=self.bus_ids[place] if self.bus_ids else place)
+
+    def _of(self, places: Sequence[int]) -> Budget:
+        """The devices at these places."""
+        columns = ("device_bytes", "device_names", "backend_ids", "capacity_bytes", "reserved_bytes", "ranks")
+        rows = {name: getattr(self, name) for name in columns}
+        chosen: dict[str, Any] = {name: tuple(row[place] for place in places) for name, row in rows.items() if row}
+        return replace(self, **chosen)
+
     def without_devices(self) -> Budget:
         """The budget of a launch that must stay in RAM."""
         return Budget(ram_bytes=self.ram_bytes, runtime=self.runtime)
@@ -151,7 +188,7 @@ def budget_for_set(
         main_gpu=len(order) - 1 if ids else members[main].index,
         capacity_bytes=tuple(device.total_bytes for device in chosen),
         reserved_bytes=tuple(device.reserve_bytes for device in chosen),
-        visible_ids=tuple(device.index for device in chosen) if others and runtime == CUDA and not ids else (),
+        bus_ids=tuple(device.index for device in members) if others and runtime == CUDA else (),
         ranks=_ranks(chosen),
     )
     return whole.with_target(_bytes_of(target_gib))

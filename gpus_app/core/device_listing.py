@@ -77,6 +77,12 @@ def visible_device(backend_id: str) -> tuple[str, str] | None:
     return (variable, match.group(2)) if match and variable else None
 
 
+def number_of(backend_id: str) -> int:
+    """Which of its runtime's devices an id names: 1 for `CUDA1`; 0 for an id without a number."""
+    match = _BACKEND_ID.match(backend_id)
+    return int(match.group(2)) if match else 0
+
+
 def _parse_line(line: str) -> ListedDevice | None:
     if match := _SIZED_LINE.match(line):
         return ListedDevice(match.group(1), match.group(2), int(match.group(3)) * MIB)

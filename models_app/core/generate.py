@@ -29,6 +29,7 @@ from models_app.core.export.keys import ExportKey, with_keys
 from models_app.core.export.llama_swap import Options
 from models_app.core.export.macros import neutral
 from models_app.core.launch.tokens import POSIX
+from models_app.core.plans.launch_devices import budget_of_server
 from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.core.units import to_gib
@@ -99,7 +100,12 @@ def generate(
         (row.full_path, row.quant): resolve_override(overrides, row.full_path, row.quant, same_path) or Override()
         for row in inventory.rows
     }
-    planned_item = partial(_unless_skipped, own, planner, header_of, budget_of)
+
+    def budget_of_launch(override: Override, model_class: str) -> Budget | None:
+        budget = budget_of(override, model_class)
+        return budget and budget_of_server(budget, settings, override, model_class, word_rules)
+
+    planned_item = partial(_unless_skipped, own, planner, header_of, budget_of_launch)
     planned_rows = _all_planned(inventory.rows, _chosen_ids(own), planned_item, on_row)
     items = [*_with_enhancers(planned_rows), *_lost_files(inventory)]
     router = BY_SLUG[dialect]

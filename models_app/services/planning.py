@@ -21,6 +21,7 @@ from models_app.core.launch.tokens import rules_for
 from models_app.core.planning.context_curve import ContextCurve
 from models_app.core.plans import plan_curve, plan_row
 from models_app.core.plans.engines.request import WITH_COMPONENTS, Surroundings
+from models_app.core.plans.launch_devices import budget_of_server
 from models_app.core.settings import Override, Settings
 from models_app.core.state.overrides import resolve_override
 from models_app.models import Row as StoredRow
@@ -64,6 +65,11 @@ class HostFacts:
         """
         budget = self.backend_for(override, model_class).budget or self.budget
         return budget.with_device_for(override.vram_target_gb)
+
+    def launch_budget(self, override: Override, model_class: str = "llm") -> Budget:
+        """Of it the devices that a launch uses, in its order: what a plan's figures of each device are about."""
+        budget = self.budget_for(override, model_class)
+        return budget_of_server(budget, self.settings, override, model_class, rules_for(self.os_family))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +181,7 @@ def preview_plan(*, row: StoredRow, override: Override | None = None, facts: Hos
     header = lookup(row.path)
     planner = HostPlanner(facts, lookup)
     plans = planner(found, header, own)
-    budget = facts.budget_for(own, row.model_class)
+    budget = facts.launch_budget(own, row.model_class)
     return Preview(
         plans, header, budget, own, partial(planner.curve, found, header, own), _guarded(row.host, plans, facts, own)
     )

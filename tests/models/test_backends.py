@@ -255,6 +255,15 @@ def test_a_reserve_makes_no_other_card(two_cards, actor):
     assert host_facts(get_host(two_cards.slug)).budget_for(CoreOverride()).backend_ids == ("CUDA0", "CUDA1")
 
 
+def test_a_ratio_typed_by_hand_is_shown_beside_the_cards_that_it_means(two_cards):
+    asked(two_cards, devices=[device | {"id": f"CUDA{number}"} for number, device in enumerate(LISTED[:2])])
+    facts, typed = host_facts(get_host(two_cards.slug)), CoreOverride(tensor_split="0.7,0.3")
+    assert facts.launch_budget(CoreOverride()).device_names == ("NVIDIA GeForce RTX 3060", "NVIDIA GeForce RTX 3090")
+    own = facts.launch_budget(typed)
+    assert (own.device_names, own.backend_ids) == (("NVIDIA GeForce RTX 3090", "NVIDIA GeForce RTX 3060"), ())
+    assert facts.launch_budget(typed, "image") == facts.budget_for(typed, "image"), "servers with one device"
+
+
 @pytest.fixture
 def equal_cards(host):
     """Three of one kind, and what a Vulkan program calls them."""

@@ -173,6 +173,8 @@ def _devices(launch: LlamaLaunch) -> list[str]:
     profile, own = launch.profile, launch.override
     if own.device == "cpu":
         return ["--device none"]
+    if launch.gpu_layers > 0 and profile.lone_gpu and own.main_gpu <= 0:
+        return [f"--main-gpu {profile.lone_gpu}"]
     if len(profile.tensor_split) < 2 or launch.gpu_layers == 0:
         return []
     # A hand-written ratio addresses the devices in the backend's own order.

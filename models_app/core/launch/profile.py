@@ -24,4 +24,6 @@ class LaunchProfile:
     """Blank: the override's."""
     tensor_split: tuple[str, ...] = ()
     main_gpu: int = 0
+    lone_gpu: int = 0
+    """Of several devices the one that a launch without a split runs on; 0 is the server's own choice."""
     device_ids: tuple[str, ...] = ()

@@ -18,6 +18,10 @@ class TextKnobs:
     flash_attn: str = ""
     swa_full: bool = False
     tensor_split: str = ""
+    split_mode: str = ""
+    main_gpu: str = ""
+    devices: tuple[str, ...] = ()
+    """The list of `--device`, without `none`."""
     draft_tokens: int = 0
     draft_k: str = ""
     draft_v: str = ""
@@ -40,6 +44,9 @@ def text_knobs_of(tokens: list[str]) -> TextKnobs:
         flash_attn=given.get("flashAttn", ""),
         swa_full="--swa-full" in given,
         tensor_split=given.get("tensorSplit", ""),
+        split_mode=given.get("splitMode", ""),
+        main_gpu=given.get("mainGpu", ""),
+        devices=tuple(name for name in given.get("device", "").split(",") if name and name.lower() != "none"),
         draft_tokens=_number(given.get("specDraftNMax", "")),
         draft_k=given.get("kvKDraft", ""),
         draft_v=given.get("kvVDraft", ""),

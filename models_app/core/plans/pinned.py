@@ -14,6 +14,7 @@ from models_app.core.planning.kv_types import KvPair, valid_kv_pair
 from models_app.core.planning.launch_check import CACHE_TYPES
 from models_app.core.planning.question import stepped
 from models_app.core.planning.rope import rope_ceiling
+from models_app.core.plans.launch_devices import ALONE, BY_LAYERS, split_mode
 from models_app.core.settings import Override
 from models_app.core.state.overrides import is_none
 
@@ -62,6 +63,10 @@ def pinned_of(header: Header, override: Override, devices: int, fleet_kv_type: s
         warnings.append(_MIXED.format(k=pair.k, v=pair.v))
     if own.override_tensor.strip():
         warnings.append("Tensors are moved by -ot; the estimate does not follow that.")
+    if devices > 1 and (mode := split_mode(override, rules)) not in (ALONE, BY_LAYERS):
+        warnings.append(
+            f"The estimate shares whole layers among the devices and does not follow --split-mode {mode[:20]}."
+        )
     given = {
         "ctx": ctx is not None,
         "layers": gpu_layers is not None,
