@@ -125,18 +125,20 @@ def _look_at_unstarted(job: Job) -> None:
         return
     on_host = kinds.BY_SLUG[job.kind].on_host
     vanished = on_host and connection.is_empty(job.queue)
-    if waited > (VANISHED_AFTER if vanished else UNCLAIMED_AFTER) and not _is_busy(job):
+    if waited > (VANISHED_AFTER if vanished else UNCLAIMED_AFTER) and not _is_busy(job, lately=not vanished):
         _lose(job.pk, _VANISHED if vanished else _UNCLAIMED)
     elif vanished or not on_host or job.state_reason:  # with a reason: nobody has it
         services.send_again(job)
 
 
-def _is_busy(job: Job) -> bool:
-    """Whether the worker that should take this runs something else, or did a moment ago: it may come to it later."""
+def _is_busy(job: Job, *, lately: bool) -> bool:
+    """Whether the worker that should take this runs something else, or did lately: it may come to it later."""
     on_host = kinds.BY_SLUG[job.kind].on_host
     same = [kind.slug for kind in kinds.KINDS if kind.on_host == on_host]
-    heard = Job.objects.filter(kind__in=same, heartbeat_at__gt=timezone.now() - LOST_AFTER)
-    return (heard.filter(host=job.host) if on_host else heard).exists()
+    others = Job.objects.filter(kind__in=same, heartbeat_at__gt=timezone.now() - LOST_AFTER)
+    if not lately:
+        others = others.filter(state__in=[State.RUNNING, State.CANCELLING])
+    return (others.filter(host=job.host) if on_host else others).exists()
 
 
 def _lose(pk: int, why: str, *, even_if_fresh: bool = False) -> None:

@@ -153,6 +153,12 @@ class TestABrokerThatHasLostItsMessages:
         assert [arguments["job"] for _, _, arguments in sent] == [job.pk]
         assert Job.objects.get(pk=job.pk).state == State.QUEUED
 
+    def test_nor_does_what_has_just_ended(self, make_job, sent):
+        make_job(state=State.SUCCEEDED, kind="browse", heartbeat_at=timezone.now(), finished_at=timezone.now())
+        job = make_job(queued_at=ago(seconds=130))
+        sweep()
+        assert Job.objects.get(pk=job.pk).state == State.LOST
+
     def test_planning_does_not_keep_its_host_busy(self, make_job, sent):
         make_job(state=State.RUNNING, kind="plan_host", heartbeat_at=timezone.now())
         job = make_job(queued_at=ago(seconds=130))
