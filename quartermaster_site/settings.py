@@ -105,6 +105,7 @@ TEMPLATES = [
                 "template_partials.templatetags.partials",
                 "django_htmx.templatetags.django_htmx",
                 "quartermaster_site.templatetags.quartermaster",
+                "models_app.templatetags.held",
             ],
         },
     },

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from gpus_app.models import Host
 from models_app.core.units import MIB
 from models_app.models import Verification
 from models_app.selectors.checks import PlanChecks
@@ -80,10 +81,19 @@ class CheckSection:
     may_operate: bool
     may_look: bool
     """May who looks at it have the host look for the program?"""
+    host: Host
 
 
 def check_section(
-    checks: PlanChecks, *, url: str, plan_url: str, look_url: str, settings_url: str, may_operate: bool, may_look: bool
+    checks: PlanChecks,
+    *,
+    url: str,
+    plan_url: str,
+    look_url: str,
+    settings_url: str,
+    may_operate: bool,
+    may_look: bool,
+    host: Host,
 ) -> CheckSection:
     """The section of one plan."""
     seen, job = checks.shown, checks.job
@@ -101,6 +111,7 @@ def check_section(
         job=_job_line(job, seen) if job else None,
         may_operate=may_operate,
         may_look=may_look,
+        host=host,
     )
 
 

@@ -34,6 +34,7 @@ def check_of(request: Request, row: Row, preview: Preview, query: str = "") -> C
         settings_url=reverse("models:host-checks", args=[row.host.slug]) if may(user, Level.VIEW, row.host) else "",
         may_operate=may(user, Level.OPERATE, row),
         may_look=may(user, Level.OPERATE, row.host),
+        host=row.host,
     )
 
 

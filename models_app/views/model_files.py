@@ -33,6 +33,7 @@ def model_files(request: Request, pk: int) -> HttpResponse:
     model = next((item for item in found.models if item.pk == pk), None)
     context = {
         "head": model_head(detail, "models:model-files"),
+        "host": host,
         "notes": model_notes(detail),
         "files": file_rows(detail),
         "pairings": pairings(found, model) if model else [],

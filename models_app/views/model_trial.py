@@ -28,6 +28,7 @@ def model_trial(request: Request, pk: int) -> HttpResponse:
     job = last_trial(row)
     context = {
         "head": model_head(detail, "models:model-trial"),
+        "host": row.host,
         "notes": model_notes(detail),
         "job": job,
         "error": detail.sight.text(job.error) if job else "",

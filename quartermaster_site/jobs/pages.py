@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from quartermaster_site.figures import UNKNOWN, duration
+from quartermaster_site.jobs import kinds
 from quartermaster_site.jobs.models import Job, State
 from quartermaster_site.jobs.selectors import can_retry, progress_text
 from quartermaster_site.jobs.sight import JobSight
@@ -112,6 +113,8 @@ class JobView:
     relatives: tuple[Link, ...]
     can_cancel: bool
     can_retry: bool
+    asks_host: bool
+    """Whether that takes a message to the job's host."""
 
 
 UNSEEN = "What this job says names models that you may not see, so it is not shown."
@@ -164,7 +167,14 @@ def job_view(job: Job, sight: JobSight, *, may_cancel: bool, may_retry: bool) ->
         relatives=_relatives(job, sight),
         can_cancel=may_cancel and not job.is_finished and job.state != State.CANCELLING,
         can_retry=may_retry and can_retry(job),
+        asks_host=_asks_host(job),
     )
+
+
+def _asks_host(job: Job) -> bool:
+    """What has not begun ends without its host, and the server's own work concerns none."""
+    on_host = job.host is not None and kinds.BY_SLUG[job.kind].on_host
+    return on_host and (job.is_finished or job.state == State.RUNNING)
 
 
 def under_way(job: Job) -> str:
