@@ -14,7 +14,7 @@ def refresh_eligibility(host: Host) -> GpuSet:
     folded = {reading.index: fold(reading, policy) for reading in readings(host)}
     changed = []
     for device in host.devices.all():
-        reason = "" if device.index in members else exclusion(folded[device.index], policy)[:300]
+        reason = "" if device.index in members else exclusion(folded[device.index], policy, kept)[:300]
         if (device.eligible, device.eligible_reason) != (not reason, reason):
             device.eligible, device.eligible_reason = not reason, reason
             changed.append(device)

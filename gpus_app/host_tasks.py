@@ -8,6 +8,7 @@ from typing import Any
 
 from gpus_app import heartbeat, sampling
 from gpus_app.core.probes.machine import read_machine
+from gpus_app.core.readings import MachineReading
 from gpus_app.sampling import device_json
 from quartermaster_site.jobs.host_tasks import host_task
 from quartermaster_site.jobs.reporting import Reporter
@@ -24,12 +25,17 @@ def probe_devices(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
     machine = read_machine()
     for note in machine.notes:
         report.log(note)
+    return machine_facts(machine)
+
+
+def machine_facts(machine: MachineReading) -> dict[str, Any]:
+    """What the control side stores of one reading."""
     memory = machine.memory
     return {
         "os_family": FAMILIES.get(platform.system(), "linux"),
         "cpu_count": os.cpu_count() or 0,
         "ram_total_bytes": memory.total_bytes if memory else 0,
-        "ram_available_bytes": memory.available_bytes if memory else 0,
+        "ram_available_bytes": memory.free_bytes if memory else 0,
         "devices": [device_json(reading) for reading in machine.devices],
         "notes": list(machine.notes),
         "failed": list(machine.failed),

@@ -19,7 +19,7 @@ from celery.signals import worker_ready, worker_shutting_down
 from gpus_app.core.probes import drm_clients, nvidia, owners
 from gpus_app.core.probes.disks import Disks
 from gpus_app.core.probes.machine import read_machine
-from gpus_app.core.readings import DeviceReading, MachineReading
+from gpus_app.core.readings import DeviceReading, MachineReading, MemoryReading
 from gpus_app.core.use import DeviceUse, busy_percent, device_use
 from quartermaster_site import env
 from quartermaster_site.celery import app
@@ -75,7 +75,7 @@ class Sampler:
             "run": self._run,
             "number": self._number,
             "cpu_percent": _cpu_percent(),
-            "ram": asdict(machine.memory) if machine.memory else None,
+            "ram": _ram(machine.memory) if machine.memory else None,
             "devices": _devices(machine, ours, note),
             "disks": [asdict(disk) for disk in self._disks.read(self.order.paths, _DISK_WAIT_SECONDS)],
             "notes": list(machine.notes),
@@ -158,6 +158,10 @@ def device_json(reading: DeviceReading) -> dict[str, Any]:
         "shared_used_bytes": reading.shared_used_bytes,
         "integrated": reading.integrated,
     }
+
+
+def _ram(memory: MemoryReading) -> dict[str, int]:
+    return {"total_bytes": memory.total_bytes, "available_bytes": memory.free_bytes}
 
 
 def _cpu_percent() -> float | None:

@@ -167,7 +167,7 @@ def memory() -> Result:
     reading = read_machine(()).memory
     if reading is None:
         return Result("RAM", "note", "cannot be read", "Set the RAM limit by hand.")
-    total, free = to_gib(reading.total_bytes, 1), to_gib(reading.available_bytes, 1)
+    total, free = to_gib(reading.total_bytes, 1), to_gib(reading.free_bytes, 1)
     return Result("RAM", "ok", f"{free} of {total} GiB available")
 
 

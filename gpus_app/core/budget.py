@@ -223,7 +223,7 @@ def free_budget(devices: GpuSet, memory: MemoryReading | None, *, runtime: str =
     """What is free at this moment: the default of the verb `plan`."""
     return Budget(
         device_bytes=tuple(device.free_bytes for device in devices.devices),
-        ram_bytes=memory.available_bytes if memory is not None else 0,
+        ram_bytes=memory.free_bytes if memory is not None else 0,
         runtime=runtime,
         device_names=tuple(device.name for device in devices.devices),
         main_gpu=devices.devices[devices.plan_main].index if devices.plan_main is not None else None,
@@ -241,10 +241,7 @@ def recommended_ram_gib(memory: MemoryReading | None) -> float | None:
     """The RAM cap to start with: what the system calls available, None below 2 GiB."""
     if memory is None:
         return None
-    available = memory.available_bytes
-    if available <= 0 or available > memory.total_bytes:
-        available = memory.total_bytes - memory.used_bytes
-    available_gib = available / GIB
+    available_gib = memory.free_bytes / GIB
     return floor_gib(available_gib) if available_gib >= _LEAST_RAM_GIB else None
 
 

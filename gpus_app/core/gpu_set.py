@@ -166,14 +166,14 @@ def _usable_together(devices: list[GpuDevice]) -> list[GpuDevice]:
     return whole or devices[:1]
 
 
-def exclusion(device: GpuDevice, policy: DevicePolicy) -> str:
-    """Why a device that is not in the set was left out, in words for a page."""
+def exclusion(device: GpuDevice, policy: DevicePolicy, kept: GpuSet) -> str:
+    """Why a device that is not in the set `kept` was left out, in words for a page."""
     if not _is_wanted(device):
         return "set to be never used"
     if not _above_floor(device, policy):
-        kept = f", {device.reserve_bytes / GIB:g} GiB of it reserved" if device.reserve_bytes else ""
-        return f"has less than {policy.min_vram_gib:g} GiB to use{kept}"
-    if device.integrated and not policy.pool_integrated:
+        reserved = f", {device.reserve_bytes / GIB:g} GiB of it reserved" if device.reserve_bytes else ""
+        return f"has less than {policy.min_vram_gib:g} GiB to use{reserved}"
+    if _is_displaced(device, policy, kept):
         return "integrated, beside a card of its own memory"
     if device.partition:
         return "a MIG instance: a launch uses whole cards, or the first instance alone"
@@ -184,8 +184,7 @@ def describe(readings: Iterable[DeviceReading], policy: DevicePolicy | None = No
     """The decision in words, for a bug report from a machine that nobody else has."""
     policy = policy or DevicePolicy()
     kept = gpu_set(readings := newest(readings), policy)
-    members = {device.index for device in kept.devices}
-    lines = [_describe_device(fold(reading, policy), policy, members) for reading in readings]
+    lines = [_describe_device(fold(reading, policy), policy, kept) for reading in readings]
     if not kept.devices:
         return "\n".join([*lines, "no GPU counts: there is no eligible budget"])
     mode = "multi" if policy.multi_gpu else "single"
@@ -196,7 +195,7 @@ def describe(readings: Iterable[DeviceReading], policy: DevicePolicy | None = No
     return "\n".join(lines)
 
 
-def _describe_device(device: GpuDevice, policy: DevicePolicy, members: set[int]) -> str:
+def _describe_device(device: GpuDevice, policy: DevicePolicy, kept: GpuSet) -> str:
     kind = "integrated" if device.integrated else "dedicated"
     shared = "counted" if device.shared_counted else "not counted"
     text = (
@@ -209,11 +208,17 @@ def _describe_device(device: GpuDevice, policy: DevicePolicy, members: set[int])
         return f"{text}, DROPPED (under the {policy.min_vram_gib:.1f} GB floor)"
     if not _is_wanted(device):
         return f"{text}, EXCLUDED (set to be never used)"
-    if device.index in members:
+    if any(device.index == member.index for member in kept.devices):
         return text
-    reason = "integrated GPU beside a dedicated one" if device.integrated else "multi-GPU is off"
+    reason = "integrated GPU beside a dedicated one" if _is_displaced(device, policy, kept) else "multi-GPU is off"
     reason = "MIG instance" if device.partition else reason
     return f"{text}, EXCLUDED ({reason})"
+
+
+def _is_displaced(device: GpuDevice, policy: DevicePolicy, kept: GpuSet) -> bool:
+    """By a card: of integrated devices alone each counts."""
+    cards = any(not member.integrated for member in kept.devices)
+    return device.integrated and cards and not policy.pool_integrated
 
 
 def _above_floor(device: GpuDevice, policy: DevicePolicy) -> bool:

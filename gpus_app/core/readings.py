@@ -61,6 +61,13 @@ class MemoryReading:
     available_bytes: int
     used_bytes: int = 0
 
+    @property
+    def free_bytes(self) -> int:
+        """What the system calls available; what is not used where that is no figure (sizing.md 13.1)."""
+        if 0 < self.available_bytes <= self.total_bytes:
+            return self.available_bytes
+        return self.total_bytes - self.used_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class DiskReading:

@@ -153,7 +153,7 @@ def test_a_card_that_is_never_used_does_not_count():
     readings = [DeviceReading(0, "large", 24 * GIB, 0), DeviceReading(1, "small", 12 * GIB, 0)]
     policy = DevicePolicy(preference={0: "never"})
     assert [device.index for device in gpu_set(readings, policy).devices] == [1]
-    assert exclusion(fold(readings[0], policy), policy) == "set to be never used"
+    assert exclusion(fold(readings[0], policy), policy, gpu_set(readings, policy)) == "set to be never used"
     assert "EXCLUDED (set to be never used)" in describe(readings, policy)
     single = DevicePolicy(multi_gpu=False, preference={1: "first"})
     assert [device.index for device in gpu_set(readings, single).devices] == [1]

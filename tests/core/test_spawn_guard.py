@@ -107,6 +107,13 @@ def test_what_was_planned_below_the_bar_is_let_through(zoo_header):
     assert off.outcome == CHANGED
 
 
+def test_a_mixture_of_which_nobody_knows_the_share_of_experts_has_the_usual_one(zoo_header):
+    header, room = zoo_header(MIXTURE), card(7)
+    assert decide(command(), GuardOptions(), facts(header, room)).outcome == REFUSED
+    unknown = replace(header, expert_weight_share=0.0)
+    assert decide(command(), GuardOptions(), facts(unknown, room)).outcome == REFUSED
+
+
 def test_a_refusal_says_what_is_needed_and_what_is_free(zoo_header):
     decision = decide(command(), GuardOptions(), facts(zoo_header(DENSE), card(0.4)))
     assert decision.outcome == REFUSED
@@ -297,6 +304,17 @@ def test_cards_whose_order_nobody_knows_are_left_alone(zoo_header, text):
     assert alone.outcome == REFUSED
 
 
+@pytest.mark.parametrize("name", ["ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "CUDA_VISIBLE_DEVICES"])
+def test_cards_that_another_variable_of_rocm_hides_are_not_counted_on(zoo_header, name):
+    argv = ("/opt/rocm/llama-server", *command()[1:])
+    two = Facts((radeon(1), radeon(20, 1)), {name: "0"}, zoo_header(DENSE))
+    decision = decide(argv, GuardOptions(), two)
+    assert (decision.outcome, decision.argv) == (UNCHANGED, argv)
+    assert name in decision.text
+    alone = Facts((radeon(1),), {name: "0"}, zoo_header(DENSE))
+    assert decide(argv, GuardOptions(), alone).outcome == REFUSED, "there is nothing to hide"
+
+
 def radeon(free_gib, index=0, name="AMD A"):
     return replace(card(free_gib, index, name=name), vendor="amd")
 
@@ -406,7 +424,7 @@ def test_the_usual_options_are_those_of_its_manual():
         ("--target-gb -- x", "--target-gb has no value"),
         ("--target-gb many -- x", "--target-gb cannot be 'many'"),
         ("--target-gb nan -- x", "cannot be 'nan'"),
-        ("--reserve-gb -1 -- x", "cannot be '-1'"),
+        ("--min-device-gb -1 -- x", "cannot be '-1'"),
         ("--multi-gpu maybe -- x", "cannot be 'maybe'"),
         ("--shared-memory x -- x", "cannot be 'x'"),
     ],
@@ -415,6 +433,12 @@ def test_an_option_that_cannot_be_read_keeps_the_command(words, problem):
     guarded = read_guarded(words.split())
     assert problem in guarded.problem
     assert guarded.argv == ("x",)
+
+
+def test_what_is_below_zero_is_none():
+    """As in the settings (sizing.md 2.2): no reserve, no target, and a bar that refuses nothing."""
+    words = ["--target-gb", "-2", "--min-gpu-fraction=-0.5", "--reserve-gb", "-1", "--", "x"]
+    assert read_guarded(words).options == GuardOptions(0, 0, 0)
 
 
 def test_without_a_separator_there_is_no_command():

@@ -20,9 +20,12 @@ from gpus_app.core.budget import (
     seed_budget,
 )
 from gpus_app.core.gpu_set import GpuDevice, GpuSet
-from gpus_app.core.readings import DeviceReading, MemoryReading
+from gpus_app.core.readings import DeviceReading, MachineReading, MemoryReading
 from gpus_app.core.runtimes import rocm_verdict, runtime_gib, runtime_of
 from gpus_app.core.units import GIB
+from gpus_app.host_tasks import machine_facts
+from gpus_app.selectors import get_host, ram_limit_gib
+from tests.gpus.test_hosts import finish_probe
 
 
 def device(index: int, total: float, free: float) -> GpuDevice:
@@ -47,6 +50,15 @@ class TestStartingValues:
 
     def test_no_reading_no_recommendation(self):
         assert recommended_ram_gib(None) is None
+
+    @pytest.mark.parametrize(("available", "proposed"), [(0, 42.0), (80, 42.0), (20, 20.0)])
+    def test_a_host_says_what_its_system_really_has_available(self, host, monkeypatch, available, proposed):
+        """What is used is known there alone."""
+        monkeypatch.setattr("quartermaster_site.jobs.dispatch.send", lambda *args, **more: None)
+        memory = MemoryReading(64 * GIB, available * GIB, 22 * GIB)
+        finish_probe(host, **machine_facts(MachineReading((), memory)))
+        assert ram_limit_gib(get_host(host.slug)) == proposed
+        assert free_budget(GpuSet(), memory).ram_bytes == proposed * GIB
 
     def test_a_written_figure_is_the_users(self):
         assert seed_budget(7, 11.9, 7) == 7

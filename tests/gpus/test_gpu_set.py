@@ -170,6 +170,14 @@ class TestSplit:
         assert format_split((1, 0)) == "1,0"
 
 
+def test_an_integrated_device_that_another_one_displaced_is_beside_no_card():
+    readings = [DeviceReading(n, "AMD Radeon Graphics", 4 * GIB, 0, 12 * GIB, 0, integrated=True) for n in (0, 1)]
+    policy = DevicePolicy(multi_gpu=False)
+    assert [device.index for device in gpu_set(readings, policy).devices] == [0]
+    assert exclusion(fold(readings[1], policy), policy, gpu_set(readings, policy)) == "planning uses one card only"
+    assert "EXCLUDED (multi-GPU is off)" in describe(readings, policy)
+
+
 def test_of_instances_of_a_card_one_is_used():
     """A CUDA process sees whole cards, or the first MIG instance; several instances are no sum."""
     instances = [reading("A100 MIG 3g.20gb", 20480, index=64 + slot, uuid=f"MIG-{slot}") for slot in range(2)]
@@ -178,4 +186,4 @@ def test_of_instances_of_a_card_one_is_used():
     kept = gpu_set([*instances, whole])
     assert [device.index for device in kept.devices] == [1]
     assert machine_budget(kept, [*instances, whole], 30.0, 0.0).visible_ids == ()
-    assert "first instance alone" in exclusion(fold(instances[1], DevicePolicy()), DevicePolicy())
+    assert "first instance alone" in exclusion(fold(instances[1], DevicePolicy()), DevicePolicy(), gpu_set(instances))

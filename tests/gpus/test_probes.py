@@ -112,6 +112,18 @@ class TestAmd:
         assert device.name == "AMD Radeon 780M (gfx1103)"
         assert rocm_smi.parse_table("no table") == ()
 
+    def test_a_tool_that_knows_no_gtt_is_asked_without(self, tmp_path, monkeypatch):
+        program = tmp_path / "rocm-smi"
+        table = "device,VRAM Total Memory (B),VRAM Total Used Memory (B)\ncard0,8589934592,1073741824"
+        program.write_text(f'#!/bin/sh\ncase "$*" in *gtt*) echo "invalid choice" >&2; exit 2;; esac\necho "{table}"\n')
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        result = amd.read(tmp_path, tmp_path, tmp_path)
+        assert [(device.total_bytes, device.used_bytes) for device in result.devices] == [(8 * GIB, GIB)]
+        program.write_text('#!/bin/sh\necho "driver is away" >&2; exit 2\n')
+        result = amd.read(tmp_path, tmp_path, tmp_path)
+        assert (result.devices, result.failed, result.note) == ((), True, "rocm-smi failed: driver is away")
+
 
 ROW = "{}, NVIDIA RTX 3060, GPU-{}, 40, 3, 1024, 12288, [N/A], 20.5"
 

@@ -83,6 +83,10 @@ def _card(
     )
 
 
+def _run(command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
+
+
 def _sums(holding: Mapping[int, Mapping[int, int]]) -> dict[int, int]:
     sums: dict[int, int] = {}
     for processes in holding.values():
@@ -97,8 +101,11 @@ def _pci_name(device: Path) -> str:
 
 
 def _from_command() -> ProbeResult:
+    """By the tool of the driver; one that knows nothing of GTT is asked again without."""
     try:
-        answer = subprocess.run(COMMAND, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
+        answer = _run(COMMAND)
+        if answer.returncode != 0:
+            answer = _run(tuple(word for word in COMMAND if word != "gtt"))
     except FileNotFoundError:
         return ProbeResult(VENDOR, note="no AMD device (no amdgpu in sysfs, no rocm-smi)")
     except (OSError, subprocess.TimeoutExpired) as error:

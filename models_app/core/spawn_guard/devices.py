@@ -19,6 +19,8 @@ VENDOR = {CUDA: "nvidia", ROCM: "amd"}
 """The runtimes that see the cards of one vendor only."""
 HIDING = {CUDA: "CUDA_VISIBLE_DEVICES", ROCM: "HIP_VISIBLE_DEVICES", VULKAN: "GGML_VK_VISIBLE_DEVICES"}
 """The variable by which a runtime is kept from devices."""
+ALSO_HIDING = {ROCM: ("ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "CUDA_VISIBLE_DEVICES")}
+"""Further ones, which number what others have left over."""
 _NAME = re.compile(r"([A-Za-z]+)([0-9]{1,3})")
 
 
@@ -75,6 +77,8 @@ def launch_devices(
     runtime = runtime_of(readings, program)
     numbering = _named_runtime(names) or runtime
     own = [reading for reading in readings if VENDOR.get(numbering, reading.vendor) == reading.vendor]
+    if len(own) > 1 and (name := next((name for name in ALSO_HIDING.get(numbering, ()) if name in environment), "")):
+        raise LeaveAlone(f"{name} hides devices")
     listed = environment.get(HIDING[numbering])
     seen = own if listed is None else _visible(own, listed)
     policy = policy_of(options)

@@ -52,6 +52,11 @@ def _amount(text: str) -> float:
     return value
 
 
+def _amount_or_none(text: str) -> float:
+    """What is below zero is none, as in the settings (sizing.md 2.2)."""
+    return 0.0 if -math.inf < float(text) < 0 else _amount(text)
+
+
 def _switch(text: str) -> bool:
     return {"on": True, "off": False}[text]
 
@@ -67,9 +72,9 @@ def _written(value: Any) -> str:
 
 
 READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "--target-gb": ("target_gb", _amount),
-    "--min-gpu-fraction": ("min_gpu_fraction", _amount),
-    "--reserve-gb": ("reserve_gb", _amount),
+    "--target-gb": ("target_gb", _amount_or_none),
+    "--min-gpu-fraction": ("min_gpu_fraction", _amount_or_none),
+    "--reserve-gb": ("reserve_gb", _amount_or_none),
     "--header-cache": ("header_cache", str),
     "--min-device-gb": ("min_device_gb", _amount),
     "--shared-memory": ("shared_memory", _shared),

@@ -10,6 +10,7 @@ from gpus_app.core.guard import gpu_fraction, moe_gpu_fraction, refuse_launch
 from gpus_app.core.split import format_split
 from gpus_app.core.units import GIB, from_gib
 from models_app.core.catalog import Header
+from models_app.core.planning.classic_placement import expert_share
 from models_app.core.planning.fitting import Fitter, Trial
 from models_app.core.planning.kv_types import KvPair
 from models_app.core.planning.question import WINDOW_STEP, Question, Room, Step
@@ -124,7 +125,8 @@ class Placing:
 
     def _fraction(self, step: Step) -> float:
         blocks = self.header.block_count
-        share = moe_gpu_fraction(blocks, step.cpu_moe_layers, self.header.expert_weight_share)
+        experts = expert_share(self.header.architecture, self.header.expert_weight_share)
+        share = moe_gpu_fraction(blocks, step.cpu_moe_layers, experts)
         return min(gpu_fraction(blocks, step.gpu_layers), share)
 
     # Memory

@@ -58,7 +58,7 @@ def budget_for(targets_gib: list[float] | None, ram_gib: float | None) -> Budget
 
 def _available_gib() -> float:
     seen = memory.read()
-    return seen.available_bytes / GIB if seen is not None else 0.0
+    return seen.free_bytes / GIB if seen is not None else 0.0
 
 
 def override_of(knobs: Mapping[str, Any]) -> Override:
