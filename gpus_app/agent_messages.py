@@ -22,7 +22,6 @@ HEARTBEAT = "gpus_app.tasks.host_heartbeat"
 ABOUT_A_HOST = (
     HEARTBEAT,
     "gpus_app.tasks.host_sampled",
-    "gpus_app.tasks.host_sampled",
     "models_app.tasks.folders_looked_at",
     "models_app.tasks.folders_stir",
     "models_app.tasks.router_looked_at",

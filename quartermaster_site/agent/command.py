@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
@@ -69,6 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except QuartermasterError as error:
         _say(str(error))
         return UNUSABLE if isinstance(error, env.ConfigurationError | UsageError) else FAILED
+    except OSError as error:
+        _say(f"{error.filename or env.data_dir()} cannot be used: {error.strerror or error}.")
+        return FAILED
     finally:
         if agent is not None:
             agent.stop_worker()
@@ -92,11 +96,21 @@ def _enrolled(options: argparse.Namespace) -> Identity:
     if not env.SLUG.fullmatch(facts["slug"]) or not facts["enrolment"] or not facts["broker_url"]:
         raise Unreachable(f"{server} gives an answer that lacks something: is it a Quartermaster of this version?")
     me = Identity(server=server, private_key=private, server_ca=ca, **facts)
-    path = identity.store(me)
+    path = _kept(me)
     _say(f"enrolled as host {me.slug}; what identifies this machine is in {path} (for its owner alone)")
     if not given.get("own_account"):
         _say("the broker has one account for all machines: whoever has it can read and send everything there")
     return me
+
+
+def _kept(me: Identity) -> Path:
+    try:
+        return identity.store(me)
+    except OSError as error:
+        raise env.ConfigurationError(
+            f"{env.data_dir() / identity.FOLDER} cannot be written: {error.strerror}. The code is used up: make room "
+            "there, then ask an administrator for a new one."
+        ) from error
 
 
 class Agent:

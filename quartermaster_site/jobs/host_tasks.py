@@ -30,8 +30,15 @@ def host_task(name: str) -> Callable[[Work], Any]:
     def register(work: Work) -> Any:
         @app.task(name=name)  # type: ignore[untyped-decorator]
         def task(job: int, token: str, inputs: dict[str, Any]) -> None:
-            if marks.claim(job, token):
-                run(work, Reporter(job, token), inputs)
+            report = Reporter(job, token)
+            try:
+                first = marks.claim(job, token)
+            except OSError as error:
+                problem = f"The worker cannot write to its data folder: {error.strerror}."
+                report.failed("OSError", problem, "Make room on that machine, then run it again.")
+                return
+            if first:
+                run(work, report, inputs)
             else:
                 log.warning("job %s came a second time: it was begun already", job)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from gpus_app.core.errors import QuartermasterError
@@ -160,6 +162,22 @@ def test_and_one_that_stays_away_ends_the_work(monkeypatch):
 
     with pytest.raises(OSError, match="away"):
         Reporter(7, "token", sender, clock=lambda: float(next(clock))).done({})
+
+
+def test_a_full_disk_of_the_worker_fails_the_job_at_once(monkeypatch):
+    """Its message is gone: the server would wait for it, and send it in vain again and again."""
+
+    def full(job, token):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    said = []
+    monkeypatch.setattr(reporting, "send", lambda task, queue, event: said.append(event))
+    monkeypatch.setattr(marks, "claim", full)
+    host_tasks.host_task("tests.full")(lambda report, inputs: pytest.fail("it ran"))(7, "one", {})
+    (event,) = said
+    assert event["kind"] == "failed"
+    assert event["data"]["error"] == "The worker cannot write to its data folder: No space left on device."
+    assert event["data"]["advice"] == "Make room on that machine, then run it again."
 
 
 def test_a_message_that_comes_twice_does_its_work_once(monkeypatch, caplog):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import stat
 import subprocess
@@ -87,6 +88,30 @@ def test_a_code_becomes_an_identity_for_its_owner_alone(server, data_dir, capsys
     said = capsys.readouterr().err
     assert "enrolled as host gpu-a" in said
     assert "pw" not in said
+
+
+def test_a_full_disk_at_the_enrolment_is_one_sentence(server, data_dir, capsys, monkeypatch):
+    def full(path, text):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    server.answers = [(200, GIVEN)]
+    monkeypatch.setattr(identity, "_write", full)
+    assert command.main(["--server", server.url, "--code", "qme-x"]) == 2
+    said = capsys.readouterr().err
+    assert f"{data_dir / 'agent'} cannot be written: No space left on device" in said
+    assert "The code is used up" in said
+
+
+def test_a_full_disk_later_is_one_sentence_too(server, me, capsys, monkeypatch):
+    """The service may start it again: exit code 1."""
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device", "/data/logs/host.log")
+
+    server.answers = [(200, {"state": "ok", "server_time": time.time()})]
+    monkeypatch.setattr(workers, "worker", full)
+    assert command.main([]) == 1
+    assert "/data/logs/host.log cannot be used: No space left on device" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
