@@ -16,6 +16,7 @@ from typing import Any
 
 from celery.signals import worker_ready, worker_shutting_down
 
+from gpus_app.core.gpu_set import is_integrated
 from gpus_app.core.probes import drm_clients, nvidia, owners
 from gpus_app.core.probes.disks import Disks
 from gpus_app.core.probes.machine import read_machine
@@ -140,7 +141,7 @@ def _held(reading: DeviceReading, clients: dict[str, dict[int, drm_clients.Held]
     """What the kernel says that our processes hold; None for a driver that keeps no such account."""
     if reading.vendor not in ("amd", "intel"):
         return None
-    shared = bool(reading.integrated)
+    shared = is_integrated(reading)
     found = clients.get(reading.pci_address, {})
     return {pid: held.own_bytes + (held.shared_bytes if shared else 0) for pid, held in found.items()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -103,6 +104,14 @@ def idle_devices(host: Host) -> GpuSet:
     are loaded, and must not shrink with every model that is.
     """
     return gpu_set(readings(host, idle=True), device_policy(host))
+
+
+def measured_devices(host: Host) -> dict[int, GpuDevice]:
+    """All devices by their index, as they are now: with what they borrow from the host where that counts, and nothing
+    reserved.
+    """
+    policy = replace(device_policy(host), reserve_gib={})
+    return {reading.index: fold(reading, policy) for reading in readings(host)}
 
 
 def unused_devices(host: Host) -> tuple[GpuDevice, ...]:

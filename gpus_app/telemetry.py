@@ -11,6 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from gpus_app import selectors
+from gpus_app.core.gpu_set import is_integrated
 from gpus_app.core.readings import DeviceReading
 from gpus_app.core.units import MIB
 from gpus_app.eligibility import refresh_eligibility
@@ -63,8 +64,10 @@ def _device(item: Any) -> dict[str, Any]:
     others = [
         untrusted.items(other, "a process", 2) for other in untrusted.items(facts.get("others", []), "o", _OTHERS)
     ]
+    reading = device_reading(facts)
     return {
-        **asdict(device_reading(facts)),
+        **asdict(reading),
+        "integrated": is_integrated(reading),
         "reserved_bytes": untrusted.integer(facts.get("reserved_bytes", 0), "reserved_bytes"),
         "temperature_celsius": _figure(facts, "temperature_celsius", -100, 300),
         "utilisation_percent": _figure(facts, "utilisation_percent", 0, 100),
@@ -95,17 +98,19 @@ def _figure(facts: Mapping[str, Any], name: str, low: float, high: float) -> flo
     return None if value is None else round(untrusted.number(value, name, low, high), 1)
 
 
+def memory_of(device: Mapping[str, Any]) -> tuple[int, int]:
+    """Used and total bytes of a device of a sample: what an integrated one borrows is its memory too (sizing.md 17)."""
+    shared = bool(device["integrated"])
+    used = device["used_bytes"] + (device["shared_used_bytes"] if shared else 0)
+    return used, device["total_bytes"] + (device["shared_total_bytes"] if shared else 0)
+
+
 def _remember(host: Host, facts: Mapping[str, Any], now: datetime) -> None:
     """The newest sample of a slot is its point; the one of an hour ago makes room."""
     ram = facts["ram"]
     values = {
         "devices": {
-            str(each["index"]): [
-                each["used_bytes"],
-                each["total_bytes"],
-                each["utilisation_percent"],
-                each["temperature_celsius"],
-            ]
+            str(each["index"]): [*memory_of(each), each["utilisation_percent"], each["temperature_celsius"]]
             for each in facts["devices"]
         },
         "ram": [ram["total_bytes"] - ram["available_bytes"], ram["total_bytes"]] if ram else None,

@@ -123,12 +123,13 @@ def _control(field: Field) -> forms.Field:
 
 
 def _reserve(device: Device) -> NumberField:
+    most = device.total_bytes + (device.shared_total_bytes if device.integrated else 0)
     return NumberField(
         label=f"Leave to others on GPU {device.index}",
-        help_text=f"{device.name}, {gib(device.total_bytes)} GiB. What others use already is part of it.",
+        help_text=f"{device.name}, {gib(most)} GiB. What others use already is part of it.",
         unit="GiB",
         minimum=0,
-        maximum=-(-device.total_bytes // GIB),
+        maximum=-(-most // GIB),
         required=False,
         empty_means="nothing",
         widget=_text("0"),

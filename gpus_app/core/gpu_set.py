@@ -59,6 +59,10 @@ class GpuDevice:
     """Of the order in which devices are filled; the lower the sooner."""
 
     @property
+    def used_bytes(self) -> int:
+        return self.total_bytes - self.free_bytes
+
+    @property
     def capacity_bytes(self) -> int:
         """What a plan may hope for once the present tenants are gone."""
         return max(self.free_bytes, int(_CAPACITY_SHARE * self.total_bytes))

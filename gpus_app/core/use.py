@@ -32,11 +32,6 @@ class DeviceUse:
         return max(0, in_use_bytes - reserved_bytes - self.ours_bytes)
 
 
-def in_use_bytes(reading: DeviceReading, *, shared: bool) -> int:
-    """`shared`: with what an integrated device borrows."""
-    return reading.used_bytes + (reading.shared_used_bytes if shared else 0)
-
-
 def device_use(
     reading: DeviceReading,
     ours: frozenset[int],

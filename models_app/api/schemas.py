@@ -13,12 +13,15 @@ MOST_NAME = 80
 
 
 class DeviceOut(Schema):
-    """A GPU as it was last measured."""
+    """A GPU as it was last measured. `shared_*` is memory of the host that it may borrow."""
 
     index: int
     name: str
+    integrated: bool
     total_bytes: int
     free_bytes: int
+    shared_total_bytes: int
+    shared_free_bytes: int
     eligible: bool
     eligible_reason: str
 

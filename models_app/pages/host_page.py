@@ -12,7 +12,7 @@ from gpus_app.core.budget import Budget
 from gpus_app.core.gpu_set import NORMAL, PREFERENCE_OF_RANK, GpuSet
 from gpus_app.core.units import GIB
 from gpus_app.models import Device, Host
-from gpus_app.selectors import host_budget, idle_devices, ram_limit_gib, target_vram_gib
+from gpus_app.selectors import host_budget, idle_devices, measured_devices, ram_limit_gib, target_vram_gib
 from models_app.models import Root
 from models_app.pages.device_list import MachineDevice
 from models_app.pages.plan_panel import Machine
@@ -80,14 +80,14 @@ def machine_of(budget: Budget, ram_total_bytes: int) -> Machine:
 
 
 def device_rows(host: Host) -> list[DeviceRow]:
-    shares, uses = _budget_by_index(host), _uses(idle_devices(host))
+    shares, uses, measured = _budget_by_index(host), _uses(idle_devices(host)), measured_devices(host)
     return [
         DeviceRow(
             name=_device_name(device),
             integrated=device.integrated,
-            total=gib(device.total_bytes),
-            used=gib(device.total_bytes - device.free_bytes),
-            free=gib(device.free_bytes),
+            total=gib(measured[device.index].total_bytes),
+            used=gib(measured[device.index].used_bytes),
+            free=gib(measured[device.index].free_bytes),
             budget=gib(shares[device.index]) if device.index in shares else UNKNOWN,
             eligible=device.eligible,
             reason=f"not used: {device.eligible_reason or 'not eligible'}",
@@ -112,21 +112,21 @@ def _uses(devices: GpuSet) -> dict[int, str]:
 
 def device_bar(host: Host) -> MemoryBar | None:
     """What is in use on each device now, by us and by others where that is known, with the budget as a line."""
-    shares, now = _budget_by_index(host), timezone.now()
+    shares, measured, now = _budget_by_index(host), measured_devices(host), timezone.now()
     tracks = []
     for device in host.devices.all():
-        used = device.total_bytes - device.free_bytes
-        note = f"{_use_in_words(device)}, {gib(device.free_bytes)} free{_old(device, now)}"
+        memory = measured[device.index]
+        used = memory.used_bytes
+        note = f"{_use_in_words(device, used)}, {gib(memory.free_bytes)} free{_old(device, now)}"
         ours = min(device.ours_bytes or 0, used)
         others = "in use now" if device.ours_bytes is None else "other use"
         parts = (Part("used", "loaded models", "loaded", ours), Part("other", others, others, used - ours))
-        tracks.append(Track(_device_name(device), note, parts, device.total_bytes, shares.get(device.index)))
+        tracks.append(Track(_device_name(device), note, parts, memory.total_bytes, shares.get(device.index)))
     words = " ".join(f"{track.name}: {track.note}." for track in tracks)
     return memory_bar(tracks, f"Memory in use on {host.name}. {words}")
 
 
-def _use_in_words(device: Device) -> str:
-    used = device.total_bytes - device.free_bytes
+def _use_in_words(device: Device, used: int) -> str:
     if device.ours_bytes is None:
         return f"{gib(used)} used"
     ours = min(device.ours_bytes, used)

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from gpus_app.models import TelemetryPoint
+from gpus_app.telemetry import memory_of
 from gpus_app.telemetry_rows import SLOT_SECONDS
 from quartermaster_site.figures import UNKNOWN, gib
 
@@ -69,7 +70,7 @@ def values_of(sample: Mapping[str, Any]) -> dict[str, Series]:
     return _percentages(
         {
             "devices": {
-                str(each["index"]): [each["used_bytes"], each["total_bytes"], each["utilisation_percent"], None]
+                str(each["index"]): [*memory_of(each), each["utilisation_percent"], None]
                 for each in sample.get("devices", ())
             },
             "ram": [ram["total_bytes"] - ram["available_bytes"], ram["total_bytes"]] if ram else None,

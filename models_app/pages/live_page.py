@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from gpus_app.models import Host, Telemetry
+from gpus_app.telemetry import memory_of
 from models_app.models import Router
 from models_app.pages.host_page import STALE_AFTER
 from models_app.pages.live_history import values_of
@@ -152,10 +153,7 @@ def _verdict(host: Host, received: datetime | None, now: datetime) -> Verdict:
 
 def _device(device: Mapping[str, Any], *, said: str) -> DeviceLine:
     """`said`: what stands above all devices."""
-    total, used = device["total_bytes"], device["used_bytes"]
-    shared = bool(device["integrated"])
-    if shared:
-        total, used = total + device["shared_total_bytes"], used + device["shared_used_bytes"]
+    used, total = memory_of(device)
     used = min(used, total)
     ours = device["ours_bytes"]
     foreign = None if ours is None else max(0, used - device["reserved_bytes"] - ours)
@@ -163,7 +161,7 @@ def _device(device: Mapping[str, Any], *, said: str) -> DeviceLine:
     others = f"other use: {others}" if others else ""
     return DeviceLine(
         name=f"GPU {device['index']} · {device['name']}",
-        integrated=shared,
+        integrated=bool(device["integrated"]),
         bar=mini_bar(used, total, 0, loaded=True),
         used=gib(used) if total else UNKNOWN,
         total=gib(total) if total else UNKNOWN,

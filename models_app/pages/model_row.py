@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from gpus_app.core.units import GIB
 from gpus_app.models import Host
-from gpus_app.selectors import target_vram_gib
+from gpus_app.selectors import measured_devices, target_vram_gib
 from models_app.models import Row, StoredPlan
 from models_app.pages.engine_words import class_name
 from models_app.selectors import ModelFilter, ModelGroup
@@ -45,7 +45,8 @@ class HostScale:
 
     @classmethod
     def of(cls, host: Host) -> HostScale:
-        capacity = sum(device.total_bytes for device in host.devices.all() if device.eligible)
+        measured = measured_devices(host)
+        capacity = sum(measured[device.index].total_bytes for device in host.devices.all() if device.eligible)
         return cls(host.name, capacity, int(target_vram_gib(host) * GIB))
 
 

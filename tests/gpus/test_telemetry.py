@@ -19,6 +19,7 @@ from gpus_app.selectors import get_host, host_budget
 from gpus_app.services import note_heartbeat
 from gpus_app.tasks import host_sampled
 from models_app.models import Root, Router
+from models_app.pages.live_history import values_of
 from quartermaster_site.jobs.models import Job, State
 from tests.gpus.test_hosts import GIB, card, finish_probe
 
@@ -108,6 +109,18 @@ def test_the_past_is_bounded(sampled, monkeypatch):
         "devices": {"0": [GIB, 24 * GIB, None, None], "1": [GIB, 24 * GIB, None, None]},
         "ram": [4 * GIB, 64 * GIB],
     }
+
+
+def test_an_integrated_device_is_remembered_with_what_it_borrows(sampled):
+    """Also where only its name says that it is one."""
+    apu = seen(0, 2, 1, shared_total_bytes=14 * GIB, shared_used_bytes=7 * GIB) | {"name": "AMD Ryzen 7 7840U"}
+    sample = sampled(1, apu, seen(1, 24, 6, shared_total_bytes=16 * GIB, shared_used_bytes=GIB)).sample
+    assert [device["integrated"] for device in sample["devices"]] == [True, False]
+    assert TelemetryPoint.objects.get().values["devices"] == {
+        "0": [8 * GIB, 16 * GIB, None, None],
+        "1": [6 * GIB, 24 * GIB, None, None],
+    }
+    assert values_of(sample) == {"gpu-0": [50.0, None], "gpu-1": [25.0, None], "ram": [6.2]}
 
 
 def test_two_samples_of_ten_seconds_are_one_point(sampled, monkeypatch):

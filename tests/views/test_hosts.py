@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from gpus_app.core.units import GIB
 from gpus_app.models import Device, Host, HostSetting
+from gpus_app.selectors import device_settings_of, get_host
+from models_app.device_form import DeviceForm, reserve_key
 from models_app.drift_rows import TargetWatch
 from models_app.models import Revision, Root
+from models_app.pages.host_page import device_bar, device_rows
+from models_app.pages.model_row import HostScale
 from quartermaster_site.access.models import AuditEntry
 
 MEMORY = "/hosts/local/settings/memory/"
@@ -23,6 +28,33 @@ def test_devices_with_bar_and_table(gpu_host: Host, viewer: Client) -> None:
     assert 'aria-label="Memory in use on Local machine.' in html
     part = viewer.get("/hosts/local/", headers={"HX-Request": "true", "HX-Target": "devices"})
     assert part.content.decode().lstrip().startswith('<section class="q-sec" id="devices"')
+
+
+def test_an_apu_is_drawn_with_the_memory_that_it_borrows(host: Host) -> None:
+    """Its carve-out alone is neither what plans may use of it nor what is in use."""
+    Device.objects.create(
+        host=host,
+        index=0,
+        name="AMD Radeon 780M",
+        integrated=True,
+        total_bytes=2 * GIB,
+        free_bytes=GIB,
+        shared_total_bytes=16 * GIB,
+        shared_free_bytes=12 * GIB,
+        ours_bytes=4 * GIB,
+    )
+    [row] = device_rows(get_host("local"))
+    assert (row.total, row.used, row.free) == ("18.00", "5.00", "13.00")
+    bar = device_bar(get_host("local"))
+    assert bar is not None
+    assert "4.00 loaded, 1.00 other, 13.00 free" in bar.label
+    assert bar.rows[0].width == "100%"
+    assert HostScale.of(get_host("local")).capacity_bytes == 18 * GIB
+    HostSetting.objects.create(host=host, section="gpu", values={"sharedMemory": "off"}, version=1)
+    [row] = device_rows(get_host("local"))
+    assert (row.total, row.used, row.free) == ("2.00", "1.00", "1.00"), "it counts for nothing"
+    form = DeviceForm(stored=device_settings_of(get_host("local")), devices=get_host("local").devices.all())
+    assert form.fields[reserve_key(0)].maximum == 18, "for the case that it counts"
 
 
 def test_a_host_without_a_gpu_says_what_to_do(host: Host, viewer: Client) -> None:
