@@ -147,6 +147,8 @@ def write_config(report: Reporter, inputs: dict[str, Any]) -> dict[str, Any]:
     before = routing.read_now(inputs["path"]) if router else None
     keys = inputs.get("keys", {})
     text = resolved(inputs["text"], keys)
+    if report.is_cancelled():
+        raise Cancelled
     written = target_file.write_target(
         inputs["path"],
         text,

@@ -96,8 +96,13 @@ def _queue(job: Job) -> Started:
 
 
 def _is_kept_back(job: Job) -> bool:
-    """A paused host is sent nothing."""
-    return kinds.BY_SLUG[job.kind].on_host and job.host is not None and job.host.paused
+    """A paused host is sent nothing, and one that is away nothing that may not be done twice.
+
+    In its queue such work would be taken up before the word that somebody has cancelled it meanwhile.
+    """
+    kind = kinds.BY_SLUG[job.kind]
+    paused = job.host is not None and job.host.paused
+    return kind.on_host and (paused or (bool(job.waits_for) and not kind.repeatable))
 
 
 def send_kept_back(host: Any, since: datetime | None) -> None:
@@ -109,7 +114,8 @@ def send_kept_back(host: Any, since: datetime | None) -> None:
             job.state, job.state_reason = (State.WAITING if job.waits_for else State.QUEUED), job.waits_for
             job.queued_at = timezone.now()
             job.save(update_fields=["state", "state_reason", "queued_at"])
-            transaction.on_commit(partial(_send, job, kind))
+            if not _is_kept_back(job):
+                transaction.on_commit(partial(_send, job, kind))
 
 
 def _send(job: Job, kind: kinds.Kind) -> None:
@@ -143,6 +149,13 @@ def send_again(job: Job) -> None:
     """Repeat the message of a job that nobody has taken up."""
     log.warning("job %s: nobody has taken it up; it is sent again", job.pk)
     _send(job, kinds.BY_SLUG[job.kind])
+
+
+def send_returned(job: Job) -> None:
+    """The host of a waiting job is back: send what was kept back while it was away."""
+    kind = kinds.BY_SLUG[job.kind]
+    if not kind.repeatable:
+        _send(job, kind)
 
 
 def send_next(kind: str) -> None:

@@ -112,9 +112,9 @@ def _look_at_unstarted(job: Job) -> None:
     reason = job.waits_for
     state = State.WAITING if reason else State.QUEUED
     if state != job.state:
-        Job.objects.filter(pk=job.pk, state=job.state).update(
-            state=state, state_reason=reason, queued_at=timezone.now()
-        )
+        turned = {"state": state, "state_reason": reason, "queued_at": timezone.now()}
+        if Job.objects.filter(pk=job.pk, state=job.state).update(**turned) and not reason:
+            services.send_returned(job)
         return
     now = timezone.now()
     waited = now - job.queued_at

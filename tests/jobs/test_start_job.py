@@ -61,6 +61,16 @@ def test_work_for_an_offline_host_waits(start, host):
     assert "offline" in job.state_reason
 
 
+@pytest.mark.parametrize(("kind", "times"), [("scan", 1), ("publish", 0), ("unload_model", 0)])
+def test_what_may_not_be_done_twice_is_not_sent_to_a_host_that_is_away(start, host, sent, kind, times):
+    """It can be cancelled for certain meanwhile: in the queue it would be taken up before the word that it is not
+    wanted any more."""
+    host.last_seen_at = timezone.now() - timedelta(minutes=5)
+    host.save()
+    start(kind=kind, inputs={"text": ""})
+    assert len(sent) == times
+
+
 def test_a_broken_broker_is_said_before_anything_is_stored(start, monkeypatch):
     monkeypatch.setattr("quartermaster_site.jobs.connection.broker_problem", lambda: "The queue folder is gone.")
     with pytest.raises(Unavailable, match="previewing still work"):

@@ -62,6 +62,14 @@ def test_queued_work_waits_while_its_host_is_away(make_job, host, sent):
     assert job.state == State.QUEUED
 
 
+@pytest.mark.parametrize(("kind", "times"), [("scan", 0), ("publish", 1)])
+def test_what_was_not_sent_to_a_host_that_was_away_is_sent_when_it_is_back(make_job, sent, kind, times):
+    job = make_job(kind=kind, state=State.WAITING, state_reason="local is offline", inputs={"text": ""})
+    sweep()
+    job.refresh_from_db()
+    assert (job.state, job.state_reason, len(sent)) == (State.QUEUED, "", times)
+
+
 def test_work_that_nobody_takes_is_lost(make_job, sent):
     job = make_job(queued_at=ago(minutes=11))
     sweep()

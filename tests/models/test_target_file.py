@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from models_app.core.export.stamp import stamped
+from models_app.host_tasks import write_config
 from models_app.target_file import Drift, FilesGone, ForeignFile, TargetRefused, require_files, write_target
+from quartermaster_site.jobs import marks
 
 TEXT = "# one\n# two\n# three\nmodels: {}\n"
 
@@ -231,6 +233,18 @@ def test_nothing_beside_a_strangers_file_is_written(path):
     with pytest.raises(ForeignFile):
         write_target(str(path), text, sha256=sha(text), expected_sha256="", adopt=False, companions=[("a", "x")])
     assert not (path.parent / "a").exists()
+
+
+def test_a_write_that_was_cancelled_before_it_began_is_none(path, tmp_path, monkeypatch):
+    """The wish comes behind the order in the same queue."""
+    monkeypatch.setenv("QM_DATA_DIR", str(tmp_path / "worker"))
+    said = []
+    monkeypatch.setattr("quartermaster_site.jobs.reporting.send", lambda task, queue, event: said.append(event))
+    monkeypatch.setattr("models_app.target_file.require_files", lambda paths: marks.leave(7))
+    inputs = {"path": str(path), "text": text_of(1), "sha256": sha(text_of(1)), "expected_sha256": "", "adopt": False}
+    write_config(7, "token", inputs)
+    assert said[-1]["kind"] == "cancelled"
+    assert not path.exists()
 
 
 def test_files_that_must_be_there(tmp_path):
