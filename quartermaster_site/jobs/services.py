@@ -19,7 +19,7 @@ from quartermaster_site.access.permissions import Level, may, require
 from quartermaster_site.errors import NotAllowed, QuartermasterError, Refused
 from quartermaster_site.jobs import connection, dispatch, kinds, outcomes
 from quartermaster_site.jobs.models import UNFINISHED, Job, State
-from quartermaster_site.jobs.receiving import receiver_of
+from quartermaster_site.jobs.receiving import fail_unfinished, receiver_of
 from quartermaster_site.jobs.sight import job_sight
 
 log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ def _send(job: Job, kind: kinds.Kind) -> None:
         try:
             arguments |= {"token": job.token, "inputs": receiver_of(job).message(job)}
         except QuartermasterError as error:
-            _fail(job, type(error).__name__, str(error))
+            fail_unfinished(job.pk, type(error).__name__, str(error))
             return
     if problem := connection.broker_problem():
         _give_reason(job, f"{problem} It is sent as soon as there is a queue.")
@@ -167,11 +167,6 @@ def send_next(kind: str) -> None:
     job = queued.order_by(F("heartbeat_at").asc(nulls_first=True), "queued_at").first()
     if job is not None:
         _send(job, kinds.BY_SLUG[kind])
-
-
-def _fail(job: Job, kind: str, error: str) -> None:
-    outcomes.fail(job, error_kind=kind, error=error)
-    receiver_of(job).failed(job)
 
 
 def may_cancel(user: Any, job: Job) -> bool:
