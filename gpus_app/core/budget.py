@@ -51,6 +51,8 @@ class Budget:
     """
     ranks: tuple[int, ...] = ()
     """The order in which the devices are filled, equal ones together; empty where it is the same for all."""
+    numbers: tuple[int, ...] = ()
+    """Telemetry's number of each device; empty where they are not of a machine."""
 
     @property
     def visible_ids(self) -> tuple[int, ...]:
@@ -58,6 +60,10 @@ class Budget:
         it may see all, or where `backend_ids` name the devices.
         """
         return () if self.backend_ids else self.bus_ids
+
+    def label(self, place: int) -> str:
+        """What a person knows the device at a place as: `GPU 1`, as all pages call it."""
+        return f"GPU {self.numbers[place]}" if self.numbers else f"device {place}"
 
     @property
     def only_id(self) -> str:
@@ -136,7 +142,15 @@ class Budget:
 
     def _of(self, places: Sequence[int]) -> Budget:
         """The devices at these places."""
-        columns = ("device_bytes", "device_names", "backend_ids", "capacity_bytes", "reserved_bytes", "ranks")
+        columns = (
+            "device_bytes",
+            "device_names",
+            "backend_ids",
+            "capacity_bytes",
+            "reserved_bytes",
+            "ranks",
+            "numbers",
+        )
         rows = {name: getattr(self, name) for name in columns}
         chosen: dict[str, Any] = {name: tuple(row[place] for place in places) for name, row in rows.items() if row}
         return replace(self, **chosen)
@@ -190,6 +204,7 @@ def budget_for_set(
         reserved_bytes=tuple(device.reserve_bytes for device in chosen),
         bus_ids=tuple(device.index for device in members) if others and runtime == CUDA else (),
         ranks=_ranks(chosen),
+        numbers=tuple(device.index for device in chosen),
     )
     return whole.with_target(_bytes_of(target_gib))
 
@@ -228,6 +243,7 @@ def free_budget(devices: GpuSet, memory: MemoryReading | None, *, runtime: str =
         device_names=tuple(device.name for device in devices.devices),
         main_gpu=devices.devices[devices.plan_main].index if devices.plan_main is not None else None,
         capacity_bytes=tuple(device.total_bytes for device in devices.devices),
+        numbers=tuple(device.index for device in devices.devices),
     )
 
 

@@ -9,6 +9,8 @@ from models_app.core.catalog import Placement
 from models_app.core.planning.weight_placement import split_units
 from quartermaster_site.figures import gib
 
+SEPARATOR = " · "
+
 
 @dataclass(frozen=True, slots=True)
 class MachineDevice:
@@ -23,6 +25,11 @@ class MachineDevice:
     """Left to others, and no part of its capacity."""
     preference: str = ""
     """Of the host's settings: `first` or `last`, "" for the usual."""
+
+    @property
+    def label(self) -> str:
+        """`GPU 1` of `GPU 1 · RTX 3060`."""
+        return self.name.partition(SEPARATOR)[0]
 
 
 def device_lines(devices: Sequence[MachineDevice], placement: Placement, block_count: int) -> tuple[str, ...]:

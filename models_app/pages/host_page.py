@@ -14,7 +14,7 @@ from gpus_app.core.units import GIB
 from gpus_app.models import Device, Host
 from gpus_app.selectors import host_budget, idle_devices, measured_devices, ram_limit_gib, target_vram_gib
 from models_app.models import Root
-from models_app.pages.device_list import MachineDevice
+from models_app.pages.device_list import SEPARATOR, MachineDevice
 from models_app.pages.plan_panel import Machine
 from models_app.pages.shell import ConfigState, DriftState, WorkerState, config_state, drift_state, worker_state
 from quartermaster_site.drawings import MemoryBar, Part, Track, memory_bar
@@ -75,7 +75,8 @@ def machine_of(budget: Budget, ram_total_bytes: int) -> Machine:
         own_id = budget.backend_ids[index] if index < len(budget.backend_ids) else ""
         reserved = budget.reserved_bytes[index] if index < len(budget.reserved_bytes) else 0
         preference = PREFERENCE_OF_RANK[budget.ranks[index]] if budget.ranks else NORMAL
-        devices.append(MachineDevice(f"GPU {index} · {name}", capacity, share, own_id, reserved, preference))
+        number = budget.numbers[index] if index < len(budget.numbers) else index
+        devices.append(MachineDevice(f"GPU {number}{SEPARATOR}{name}", capacity, share, own_id, reserved, preference))
     return Machine(tuple(devices), ram_total_bytes or budget.ram_bytes, budget.ram_bytes)
 
 
@@ -160,7 +161,7 @@ def _budget_by_index(host: Host) -> dict[int, int]:
 
 
 def _device_name(device: Device) -> str:
-    return f"GPU {device.index} · {device.name}"
+    return f"GPU {device.index}{SEPARATOR}{device.name}"
 
 
 def root_rows(roots: Iterable[Root], *, counted: bool = True) -> list[RootRow]:

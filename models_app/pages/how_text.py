@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from models_app.core.catalog import MemoryTerm, TermPart
@@ -16,21 +17,19 @@ class HowPlace:
     lines: tuple[str, ...]
 
 
-def how_places(term: MemoryTerm) -> tuple[HowPlace, ...]:
-    """Devices in order, then RAM; places that hold nothing of this term are left out."""
+def how_places(term: MemoryTerm, labels: Sequence[str]) -> tuple[HowPlace, ...]:
+    """Devices in order, under their labels, then RAM; places that hold nothing of this term are left out."""
     places = [*range(len(term.device_bytes)), None]
     found = [(place, [part for part in term.parts if part.device == place and part.size_bytes]) for place in places]
     held = [(place, parts) for place, parts in found if parts]
     several = len(held) > 1 or len(term.device_bytes) > 1
-    return tuple(
-        HowPlace(_place_name(place, len(term.device_bytes)) if several else "", _lines(parts)) for place, parts in held
-    )
+    return tuple(HowPlace(_place_name(place, labels) if several else "", _lines(parts)) for place, parts in held)
 
 
-def _place_name(device: int | None, devices: int) -> str:
+def _place_name(device: int | None, labels: Sequence[str]) -> str:
     if device is None:
         return "RAM"
-    return f"GPU {device}" if devices > 1 else "VRAM"
+    return labels[device] if len(labels) > 1 else "VRAM"
 
 
 def _lines(parts: list[TermPart]) -> tuple[str, ...]:

@@ -116,7 +116,8 @@ def plan_panel(
     """The panel of one profile on one machine. `pinned` are the knobs a person set, for the notes of the command;
     `environment` is what its entry sets, `guarded` whether the router starts it through the spawn guard.
     """
-    parts, totals = _table(plan)
+    labels = _labels(plan, machine)
+    parts, totals = _table(plan, labels)
     say = headline(plan, machine.ram_budget_bytes)
     placement = plan.placement
     return PlanPanel(
@@ -127,7 +128,7 @@ def plan_panel(
         dock_word=say.partition(":")[0],
         dock_text=say.partition(":")[2].strip(),
         bar=memory_bar(_tracks(plan, machine), _bar_label(plan, machine)),
-        columns=_column_names(plan),
+        columns=labels if len(labels) > 1 else (),  # a single one would repeat the VRAM column
         parts=parts,
         totals=totals,
         engine=_ENGINES.get(plan.projection.engine, "") if plan.projection else "",
@@ -147,7 +148,7 @@ def plan_panel(
     )
 
 
-def _table(plan: Plan) -> tuple[tuple[PartRow, ...], PartRow | None]:
+def _table(plan: Plan, labels: Sequence[str]) -> tuple[tuple[PartRow, ...], PartRow | None]:
     """The rows and the total: columns are rounded so that each sums to its total, rows sum by construction."""
     terms = shown_terms(plan)
     if not terms:
@@ -160,7 +161,7 @@ def _table(plan: Plan) -> tuple[tuple[PartRow, ...], PartRow | None]:
         colour = _COLOURS.get(term.key, term.key)
         in_ram = _cell(ram.steps[row], term.ram_bytes)
         label = _part_name(term)
-        rows.append(PartRow(term.key, colour, label, term.how, cells, vram, in_ram, how_places(term)))
+        rows.append(PartRow(term.key, colour, label, term.how, cells, vram, in_ram, how_places(term, labels)))
     total = PartRow(
         "total",
         "",
@@ -183,10 +184,11 @@ def _cell(steps: int, size_bytes: int) -> str:
     return hundredths_text(steps) if size_bytes else UNKNOWN
 
 
-def _column_names(plan: Plan) -> tuple[str, ...]:
-    """One column per device, but none when there is a single one: its column would repeat the VRAM column."""
+def _labels(plan: Plan, machine: Machine) -> tuple[str, ...]:
+    """What the devices of the plan are called, in its order."""
     width = max((len(term.device_bytes) for term in plan.terms), default=0)
-    return tuple(f"GPU {index}" for index in range(width)) if width > 1 else ()
+    known = [device.label for device in machine.devices]
+    return tuple(known[place] if width <= len(known) else f"GPU {place}" for place in range(width))
 
 
 def _tracks(plan: Plan, machine: Machine) -> list[Track]:

@@ -136,7 +136,7 @@ def test_a_model_that_fits_on_the_preferred_card_lies_there_alone(zoo_header, wo
     quiet = budget.backend_ids.index(f"CUDA{idle}")
     assert [size > 0 for size in weights.device_bytes] == [place != quiet for place in (0, 1)]
     assert plan.placement.tensor_split[quiet] == 0
-    assert f"no layer lies on device {quiet}" in reason_of(plan)
+    assert f"no layer lies on GPU {idle}" in reason_of(plan)
     assert plan.verdict == "fits"
     assert planned(zoo_header, "llama31-8b-q4_k_m", two_cards(36)).placement.tensor_split != plan.placement.tensor_split
 

@@ -15,6 +15,8 @@ from models_app.core.export.environment import entry_env
 from models_app.core.settings import LoraRef
 from models_app.core.settings import Override as CoreOverride
 from models_app.models import Override, Root, Row
+from models_app.pages.host_page import machine_of
+from models_app.pages.plan_panel import plan_panel
 from models_app.selectors.backends import host_backends
 from models_app.services.backend_facts import BackendFacts
 from models_app.services.backends import BackendValues, add_backend, remove_backend, save_backend, star_backend
@@ -212,6 +214,22 @@ def test_a_launch_names_the_devices_as_its_executable_does_the_main_one_last(two
     assert budget.backend_ids == ("CUDA0", "CUDA1")
     assert budget.device_names == ("NVIDIA GeForce RTX 3060", "NVIDIA GeForce RTX 3090")
     assert host_facts(two_cards).budget_for(CoreOverride(), "image").backend_ids == (), "another program"
+
+
+def test_a_plan_numbers_the_devices_as_every_other_page_does(two_cards, zoo_header):
+    """The launch lists the main one last, whatever its number is."""
+    asked(two_cards)
+    facts, header = host_facts(get_host(two_cards.slug)), zoo_header("qwen25-32b-q4_k_m")
+    row = CoreRow(id="m", full_path="/m.gguf", model_class="llm")
+    [plan, *_] = HostPlanner(facts, lambda _path: None)(row, header, CoreOverride())
+    machine = machine_of(facts.launch_budget(CoreOverride()), 0)
+    names = ["GPU 1 · NVIDIA GeForce RTX 3060", "GPU 0 · NVIDIA GeForce RTX 3090"]
+    assert [device.name for device in machine.devices] == names
+    panel = plan_panel(plan, machine, block_count=header.block_count)
+    assert panel.columns == ("GPU 1", "GPU 0")
+    assert {place.name for part in panel.parts for place in part.places} <= {"GPU 0", "GPU 1", "RAM"}
+    [weights] = [part for part in panel.parts if part.key == "weights"]
+    assert [place.name for place in weights.places][:2] == ["GPU 1", "GPU 0"]
 
 
 def test_an_adapters_scale_is_written_as_its_executable_reads_it(two_cards, zoo_header):

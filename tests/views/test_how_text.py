@@ -28,7 +28,8 @@ def test_each_place_has_its_lines_and_their_sum() -> None:
             TermPart(1, "K, whole window", 1_426_063_360, factors),
             TermPart(1, "recurrent state", GIB),
             TermPart(None, "file", GIB // 2),
-        )
+        ),
+        ("GPU 3", "GPU 1"),
     )
     assert [(place.name, place.lines) for place in found] == [
         (
@@ -44,11 +45,11 @@ def test_each_place_has_its_lines_and_their_sum() -> None:
 
 
 def test_a_single_place_needs_no_name() -> None:
-    (only,) = how_places(term(TermPart(0, "file", GIB), devices=1))
+    (only,) = how_places(term(TermPart(0, "file", GIB), devices=1), ("GPU 0",))
     assert only.name == ""
-    vram, ram = how_places(term(TermPart(0, "file", GIB), TermPart(None, "file", GIB), devices=1))
+    vram, ram = how_places(term(TermPart(0, "file", GIB), TermPart(None, "file", GIB), devices=1), ("GPU 0",))
     assert (vram.name, ram.name) == ("VRAM", "RAM")
-    assert how_places(term()) == ()
+    assert how_places(term(), ("GPU 0", "GPU 1")) == ()
 
 
 def test_the_products_on_the_page_are_right(scanned: Host, viewer: Client, row_named: Callable[[str], Row]) -> None:

@@ -105,13 +105,12 @@ def _devices(table: ModelTable, planned: PlannedLaunch) -> Reason | None:
     if len(budget.device_bytes) < 2:
         return None
     over = [
-        number
-        for number, (held, most) in enumerate(zip(planned.device_bytes, budget.device_bytes, strict=True))
+        budget.label(place)
+        for place, (held, most) in enumerate(zip(planned.device_bytes, budget.device_bytes, strict=True))
         if held > most
     ]
     if over:
-        names = ", ".join(f"device {number}" for number in over)
-        return Reason("device-over", f"More than its target would lie on {names}.")
+        return Reason("device-over", f"More than its target would lie on {', '.join(over)}.")
     if "split" in planned.wishes.pinned:
         return Reason("split-pinned", "The shares of the devices are pinned by you.")
     if planned.room.ranks:
@@ -124,7 +123,7 @@ def _preferred(table: ModelTable, planned: PlannedLaunch) -> Reason:
     answer = planned.answer
     units = min(answer.step.gpu_layers, table.blocks + 1)
     counts = counts_of(answer.launch.tensor_split, units) if answer.launch.tensor_split else ()
-    idle = [f"device {number}" for number, count in enumerate(counts) if not count]
+    idle = [planned.wishes.budget.label(place) for place, count in enumerate(counts) if not count]
     first = "The devices that come first by the settings of this host"
     if units and idle:
         return Reason("split-preferred", f"{first} hold it: no layer lies on {', '.join(idle)}.")
