@@ -73,7 +73,8 @@ def _leave_out_absence(now: datetime) -> None:
 
 
 def note_round(now: datetime) -> None:
-    """The control worker lives: pages say so where it does not."""
+    """The control worker lives, or begins to: pages say so where it does not."""
+    _leave_out_absence(now)
     ControlRound.objects.update_or_create(pk=1, defaults={"at": now})
 
 

@@ -218,6 +218,14 @@ class TestWorkOfTheServer:
         job.refresh_from_db()
         assert job.state == State.QUEUED
 
+    def test_what_waited_while_the_server_was_off_is_not_lost_unsent(self, make_job, sent):
+        note_round(ago(hours=1))
+        job = make_job(kind="import_parse", queued_at=ago(minutes=59))
+        note_round(timezone.now())  # as `up` does at its start
+        sweep()
+        job.refresh_from_db()
+        assert (job.state, len(sent)) == (State.QUEUED, 1)
+
     def test_what_waited_for_the_broker_is_not_lost_unsent(self, make_job, sent):
         note_round(ago(minutes=20))
         job = make_job(kind="import_parse", queued_at=ago(minutes=19), state_reason="Redis does not answer.")
