@@ -25,6 +25,19 @@ def test_text_with_numbered_lines_and_verdict(scanned: Host, viewer: Client) -> 
     assert "embedding" in html, "what was left out, and why"
 
 
+def test_a_plan_that_waits_is_not_said_to_be_made(scanned: Host, viewer: Client) -> None:
+    job = Job.objects.create(kind="plan_host", host=scanned, token="x")
+
+    def told() -> str:
+        return re.sub(r"<[^>]*>", "", viewer.get("/config/local/").content.decode())
+
+    assert f"is to be planned. One host is planned at a time; its turn comes. Job {job.pk}" in told()
+    Job.objects.filter(pk=job.pk).update(state_reason="Redis does not answer. It is sent as soon as there is a queue.")
+    assert "is to be planned. Redis does not answer. It is sent as soon as there is a queue." in told()
+    Job.objects.filter(pk=job.pk).update(state="running", state_reason="")
+    assert "Planning Local machine. A new text follows." in told()
+
+
 def test_secrets_of_raw_keys_are_masked(scanned: Host, viewer: Client, admin: Client) -> None:
     Revision.objects.update(text="peers:\n  far:\n    apiKey: sk-peer-in-clear\n")
     html = viewer.get("/config/local/").content.decode()
