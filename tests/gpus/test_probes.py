@@ -37,6 +37,8 @@ class TestKfd:
             ("nonsense", None),
             ("zz:00.0", None),
             ("0000:65:00", None),
+            ("0000:65:1f.7", 0x65FF),
+            ("0000:65:20.0", None),
         ],
     )
     def test_locations(self, address, location):
@@ -169,6 +171,23 @@ class TestNvidia:
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
         (device,) = nvidia.read().devices
         assert device.total_bytes == 12 * GIB
+
+    def test_the_command_says_who_holds_memory(self, monkeypatch, tmp_path):
+        """Of a card on which one process keeps silent nothing is said; a tool that cannot tell hides no card."""
+        monkeypatch.setitem(sys.modules, "pynvml", None)
+        program = tmp_path / "nvidia-smi"
+        cards = "\n".join(ROW.format(index, index) for index in (0, 1, 2))
+        apps = "GPU-0, 7, 100, a, b\nGPU-0, 8, 50, c\nGPU-1, 9, [N/A], d"
+        for code, expected in ((0, [((7, 100), (8, 50)), None, ()]), (1, [None, None, None])):
+            asked = f"case \"$*\" in *compute*) printf '{apps}'; exit {code};; esac"
+            program.write_text(f"#!/bin/sh\n{asked}\nprintf '{cards}'\n")
+            program.chmod(0o755)
+            monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+            found = [
+                each.processes and tuple((process.pid, process.used_bytes // MIB) for process in each.processes)
+                for each in nvidia.read().devices
+            ]
+            assert found == expected
 
 
 class TestMachine:

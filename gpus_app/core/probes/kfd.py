@@ -10,6 +10,8 @@ from gpus_app.core.probes import sysfs
 
 NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 _PCI = re.compile(r"^(?:[0-9a-fA-F]{4,8}:)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])$")
+_LAST_DEVICE = 0x1F
+"""A bus has 32 devices."""
 _UNIT_BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -26,7 +28,7 @@ def location_of(pci_address: str) -> int | None:
     if match is None:
         return None
     bus, device, function = int(match.group(1), 16), int(match.group(2), 16), int(match.group(3))
-    return bus << 8 | device << 3 | function
+    return bus << 8 | device << 3 | function if device <= _LAST_DEVICE else None
 
 
 def read_nodes(folder: Path = NODES) -> dict[int, dict[str, int]]:

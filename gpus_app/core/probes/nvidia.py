@@ -5,10 +5,17 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from gpus_app.core.probes.nvidia_smi import QUERY, reading_of_row, snapshots
+from gpus_app.core.probes.nvidia_smi import (
+    DEVICE_AND_PROCESS_QUERY,
+    QUERY,
+    processes_by_device,
+    reading_of_row,
+    snapshots,
+)
 from gpus_app.core.readings import DeviceReading, ProbeResult, ProcessReading
 
 VENDOR = "nvidia"
@@ -189,9 +196,8 @@ def _without_library(nvml: Any, error: Exception) -> ProbeResult:
 
 
 def _from_command(why: str) -> ProbeResult:
-    command = ["nvidia-smi", f"--query-gpu={QUERY}", "--format=csv,noheader,nounits"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
+        answer = _run(f"--query-gpu={QUERY}")
     except FileNotFoundError:
         return ProbeResult(VENDOR, note=f"no NVIDIA driver ({why})")
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -201,4 +207,22 @@ def _from_command(why: str) -> ProbeResult:
             VENDOR, note=f"nvidia-smi failed: {answer.stdout.strip() or answer.stderr.strip()}", failed=True
         )
     rows = [row for snapshot in snapshots(answer.stdout.splitlines()) for row in snapshot]
-    return ProbeResult(VENDOR, tuple(reading_of_row(row) for row in rows), "" if rows else "nvidia-smi lists no device")
+    found = tuple(reading_of_row(row) for row in rows)
+    return ProbeResult(VENDOR, _with_processes(found), "" if rows else "nvidia-smi lists no device")
+
+
+def _with_processes(devices: tuple[DeviceReading, ...]) -> tuple[DeviceReading, ...]:
+    """Those that compute, where the command tells them."""
+    try:
+        answer = _run(f"--query-compute-apps={DEVICE_AND_PROCESS_QUERY}") if devices else None
+    except (OSError, subprocess.TimeoutExpired):
+        answer = None
+    if answer is None or answer.returncode != 0:
+        return devices
+    held = processes_by_device(answer.stdout.splitlines())
+    return tuple(replace(device, processes=held.get(device.uuid, ())) for device in devices)
+
+
+def _run(query: str) -> subprocess.CompletedProcess[str]:
+    command = ["nvidia-smi", query, "--format=csv,noheader,nounits"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)

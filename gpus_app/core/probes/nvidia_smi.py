@@ -9,6 +9,7 @@ from gpus_app.core.units import MIB
 
 QUERY = "index,name,uuid,temperature.gpu,utilization.gpu,memory.used,memory.total,fan.speed,power.draw"
 PROCESS_QUERY = "pid,used_memory,process_name"
+DEVICE_AND_PROCESS_QUERY = f"gpu_uuid,{PROCESS_QUERY}"
 _FIELDS = 9
 
 Row = tuple[str, ...]
@@ -52,6 +53,17 @@ def processes(lines: Iterable[str]) -> list[ProcessReading]:
         if len(fields) == 3 and fields[0].isdigit() and fields[1].isdigit():
             found.append(ProcessReading(int(fields[0]), int(fields[1]) * MIB, fields[2]))
     return found
+
+
+def processes_by_device(lines: Iterable[str]) -> dict[str, tuple[ProcessReading, ...] | None]:
+    """Unique id of a device -> its processes; None where one of them does not say what it holds."""
+    rows: dict[str, list[str]] = {}
+    for line in lines:
+        uuid, _, rest = line.partition(",")
+        if rest:
+            rows.setdefault(uuid.strip(), []).append(rest)
+    found = {uuid: processes(texts) for uuid, texts in rows.items()}
+    return {uuid: tuple(found[uuid]) if len(found[uuid]) == len(texts) else None for uuid, texts in rows.items()}
 
 
 def _number(text: str) -> float | None:
