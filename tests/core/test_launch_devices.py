@@ -102,6 +102,12 @@ def test_without_a_split_one_device_holds_everything(zoo_header, own, sizes, mai
     assert words(plan, "-mg", "--main-gpu")[-1:] == main
 
 
+@pytest.mark.parametrize("own", [{"split_mode": "none"}, {"custom_args": "--device CUDA0"}])
+def test_a_target_of_the_model_is_one_of_its_only_device(zoo_header, own):
+    plan, _ = planned(zoo_header, budget(), vram_target_gb=21, **own)
+    assert (plan.target_bytes, plan.verdict) == (21 * GIB, "fits")
+
+
 def test_the_only_device_of_a_launch_without_a_split_is_said(zoo_header):
     readings = [DeviceReading(n, f"card {n}", size * GIB, 0, vendor="nvidia") for n, size in enumerate((12, 24))]
     two = budget_for_set(gpu_set(readings), 36, 64)

@@ -84,7 +84,7 @@ def plan_profile(model: Model, profile: Profile) -> Plan:
 def place_profile(model: Model, profile: Profile) -> PlannedProfile:
     """The launch that the search finds for one profile."""
     settings = model.settings
-    budget = launch_budget(_budget(model.budget, profile.override), profile.override, model.word_rules)
+    budget = _budget(launch_budget(model.budget, profile.override, model.word_rules), profile.override)
     own = with_server_defaults(profile.override, model.word_rules)
     pinned = pinned_of(model.header, own, len(budget.device_bytes), settings.kv_quant, model.word_rules)
     spec = _spec(model, pinned.override)
