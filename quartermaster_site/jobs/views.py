@@ -71,12 +71,17 @@ def _chips(state: str, mine: bool, others: dict[str, str]) -> list[dict[str, obj
 @require_GET
 @needs(Level.VIEW)
 def job_show(request: HttpRequest, pk: int) -> HttpResponse:
-    """One job; its panel alone for htmx, with 286 once there is nothing left to poll for."""
+    """One job; its panel alone for htmx, with 286 once there is nothing left to poll for.
+
+    The panel brings the log along when that has changed: whoever reads it keeps their place meanwhile.
+    """
     user = cast(Request, request).user
     job, sight = selectors.get_job(pk, user), job_sight(user)
     may_cancel, may_retry = services.may_cancel(user, job), services.may_retry(user, job)
-    context = {"job": job, "view": job_view(job, sight, may_cancel=may_cancel, may_retry=may_retry)}
-    status = STOP_POLLING if wants_fragment(request) and job.is_finished else 200
+    view, fragment = job_view(job, sight, may_cancel=may_cancel, may_retry=may_retry), wants_fragment(request)
+    seen = fragment and not job.is_finished and request.GET.get("log") == str(len(view.log))
+    context = {"job": job, "view": view, "is_fragment": fragment, "log_is_seen": seen}
+    status = STOP_POLLING if fragment and job.is_finished else 200
     return page(request, "jobs/job_detail.html", context, fragments=["job-panel"], status=status)
 
 

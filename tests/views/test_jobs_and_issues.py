@@ -57,6 +57,24 @@ def test_a_running_job_polls_until_it_is_over(gpu_host: Host, viewer: Client) ->
     assert "<dt>Problems</dt><dd>3</dd>" in part
 
 
+def test_an_open_page_follows_the_log(gpu_host: Host, viewer: Client) -> None:
+    job = _job(gpu_host)
+    html = viewer.get(f"/jobs/{job.pk}/").content.decode()
+    assert "The log is empty." in html
+    poll = re.search(r'hx-get="([^"]*/panel/[^"]*)"', html)
+    assert poll
+    assert "job-log" not in viewer.get(poll[1], headers=HTMX).content.decode()
+    Job.objects.update(log="read a.gguf")
+    part = viewer.get(poll[1], headers=HTMX).content.decode()
+    assert '<div id="job-log" hx-swap-oob="true">' in part
+    assert "read a.gguf</pre>" in part
+    poll = re.search(r'hx-get="([^"]*/panel/[^"]*)"', part)
+    assert poll
+    assert "job-log" not in viewer.get(poll[1], headers=HTMX).content.decode()
+    Job.objects.update(state="succeeded", finished_at=timezone.now())
+    assert "read a.gguf</pre>" in viewer.get(poll[1], headers=HTMX).content.decode()
+
+
 def test_an_unknown_total_is_an_unfilled_bar(gpu_host: Host, viewer: Client) -> None:
     job = _job(gpu_host, phase="Listing files", done=836, total=None, unit="files")
     html = viewer.get(f"/jobs/{job.pk}/").content.decode()
