@@ -95,8 +95,9 @@ def device_policy(host: Host) -> DevicePolicy:
 
 
 def eligible_devices(host: Host) -> GpuSet:
-    """The devices that plans may use, as they are now."""
-    return gpu_set(readings(host), device_policy(host))
+    """The devices that plans use, as they are now."""
+    used = {device.index for device in idle_devices(host).devices}
+    return gpu_set([reading for reading in readings(host) if reading.index in used], device_policy(host))
 
 
 def idle_devices(host: Host) -> GpuSet:

@@ -99,6 +99,14 @@ class TestPolicy:
         assert (budget.device_names, budget.main_gpu) == (("NVIDIA GeForce RTX 4090",), 1)
         assert selectors.target_vram_gib(fresh()) == 23.9
 
+    def test_the_one_card_is_the_same_while_models_are_loaded(self, host, fresh, save):
+        cards = [{"index": n, "name": f"Card {n}", "total_bytes": size * GIB} for n, size in ((0, 24), (1, 22))]
+        finish_probe(host, devices=cards)
+        save(multiGpu=False)
+        Device.objects.filter(index=0).update(free_bytes=3 * GIB)
+        shown = selectors.memory_settings(fresh())
+        assert (shown.target_in_use_gib, shown.capacity_gib, shown.free_gib, shown.device_count) == (24, 24, 3, 1)
+
     def test_the_floor(self, host, fresh, save):
         probe(host, "four")
         save(minGpuVramGB=0)
