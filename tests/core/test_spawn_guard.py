@@ -131,6 +131,16 @@ def test_a_target_caps_what_is_free(zoo_header):
     assert "7.00 may be used" in capped.text
 
 
+def test_a_launch_in_which_nothing_changes_is_called_unchanged(zoo_header):
+    """A device that holds no layer, and less than is kept free everywhere, takes nothing from the target."""
+    options, cards = GuardOptions(10, 0), [card(free, index) for index, free in enumerate((23, 1, 16))]
+    known = facts(zoo_header("qwen25-32b-q4_k_m"), *cards)
+    first = decide(command("-ngl 64 -c 4096 -ts 0,2,0"), options, known)
+    again = decide(first.argv, options, known)
+    assert (first.outcome, again.outcome, again.argv) == (CHANGED, UNCHANGED, first.argv)
+    assert again.text.startswith("unchanged: needs ")
+
+
 def test_a_larger_reserve_leaves_less(zoo_header):
     header = zoo_header(DENSE)
     windows = [

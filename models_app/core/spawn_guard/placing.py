@@ -188,6 +188,8 @@ class Placing:
             argv = with_value(argv, "ngl", str(step.gpu_layers))
         if self._may_share_anew and step.gpu_layers > 0:
             argv = _shared_anew(argv, devices, fitter.balanced(window, self._pair, step).launch.tensor_split)
+        if argv == self.command.argv:
+            return Decision(UNCHANGED, argv, f"{UNCHANGED}: {self._why(planned)}")
         changes = "; ".join(_changes(self.command.argv, argv))
         return Decision(CHANGED, argv, f"{changes}: as planned it {self._why(planned)}")
 
