@@ -114,6 +114,14 @@ class TestAmd:
         assert device.name == "AMD Radeon 780M (gfx1103)"
         assert rocm_smi.parse_table("no table") == ()
 
+    def test_rocm_smi_names_the_node_that_kfd_calls_an_apu(self):
+        """A carve-out of 16 GiB under a name that says nothing: only the kernel knows."""
+        text = "device,Node ID,VRAM Total Memory (B),GTT Total Memory (B)\n"
+        rows = [f"card{n},{node},{16 * GIB},{40 * GIB}" for n, node in enumerate((1, 2, 99, ""))]
+        nodes = {1: {"simd_count": 40, "local_mem_size": 0}, 2: {"simd_count": 96, "local_mem_size": 16 * GIB}}
+        found = rocm_smi.parse_table(text + "\n".join(rows), nodes)
+        assert [device.integrated for device in found] == [True, False, None, None]
+
     def test_a_tool_that_knows_no_gtt_is_asked_without(self, tmp_path, monkeypatch):
         program = tmp_path / "rocm-smi"
         table = "device,VRAM Total Memory (B),VRAM Total Used Memory (B)\ncard0,8589934592,1073741824"

@@ -26,7 +26,7 @@ def read(
     if cards:
         names = ", ".join(card.name for _, card in cards)
         return ProbeResult(VENDOR, note=f"{names} cannot be used here: nothing in {dri} belongs to it")
-    return _from_command()
+    return _from_command(kfd.read_nodes(nodes))
 
 
 def memory_utilisation_percent(
@@ -100,7 +100,7 @@ def _pci_name(device: Path) -> str:
     return f"amdgpu [{vendor[:8]}:{model[:8]}]"
 
 
-def _from_command() -> ProbeResult:
+def _from_command(nodes: Mapping[int, Mapping[str, int]]) -> ProbeResult:
     """By the tool of the driver; one that knows nothing of GTT is asked again without."""
     try:
         answer = _run(COMMAND)
@@ -112,5 +112,5 @@ def _from_command() -> ProbeResult:
         return ProbeResult(VENDOR, note=f"rocm-smi failed: {error}", failed=True)
     if answer.returncode != 0:
         return ProbeResult(VENDOR, note=f"rocm-smi failed: {answer.stderr.strip()}", failed=True)
-    devices = parse_table(answer.stdout)
+    devices = parse_table(answer.stdout, nodes)
     return ProbeResult(VENDOR, devices, "" if devices else "rocm-smi lists no device")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
+from types import MappingProxyType
 
+from gpus_app.core.probes import kfd
 from gpus_app.core.readings import DeviceReading
 
+NO_NODE = -1
 COMMAND = (
     "rocm-smi",
     *("-i", "-P", "-t", "-f", "-u"),
@@ -16,8 +20,11 @@ COMMAND = (
 )
 
 
-def parse_table(text: str) -> tuple[DeviceReading, ...]:
-    """One reading per card. Rows of one card fill each other's gaps and are never added up."""
+def parse_table(text: str, nodes: Mapping[int, Mapping[str, int]] = MappingProxyType({})) -> tuple[DeviceReading, ...]:
+    """One reading per card. Rows of one card fill each other's gaps and are never added up.
+
+    `nodes` are those of KFD, which says what is an APU.
+    """
     lines = [line for line in text.splitlines() if line.strip()]
     start = next((number for number, line in enumerate(lines) if line.lower().startswith("device,")), None)
     if start is None:
@@ -28,12 +35,15 @@ def parse_table(text: str) -> tuple[DeviceReading, ...]:
         for label, value in row.items():
             if isinstance(value, str) and value.strip() and not merged.get(label):
                 merged[label] = value.strip()
-    readings = (card_reading(position, row) for position, row in enumerate(cards.values()))
+    readings = (card_reading(position, row, nodes) for position, row in enumerate(cards.values()))
     return tuple(reading for reading in readings if reading.total_bytes > 0)
 
 
-def card_reading(position: int, row: dict[str, str]) -> DeviceReading:
+def card_reading(
+    position: int, row: dict[str, str], nodes: Mapping[int, Mapping[str, int]] = MappingProxyType({})
+) -> DeviceReading:
     """The figures of one card."""
+    node = _field(row, "node", "id")
     return DeviceReading(
         index=position,
         name=_name(row),
@@ -41,6 +51,7 @@ def card_reading(position: int, row: dict[str, str]) -> DeviceReading:
         used_bytes=_bytes(row, "vram", used=True),
         shared_total_bytes=_bytes(row, "gtt", used=False),
         shared_used_bytes=_bytes(row, "gtt", used=True),
+        integrated=kfd.is_apu(nodes.get(int(node) if node.isdecimal() else NO_NODE, {})),
         vendor="amd",
     )
 
