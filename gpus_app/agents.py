@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from gpus_app.models import Agent, Host
+from gpus_app.signals import worker_replaced
 from quartermaster_site.jobs.sweeping import LOST_AFTER, lose_of_predecessor
 from quartermaster_site.version import PROTOCOL, product_version
 
@@ -28,12 +29,15 @@ def note_instance(agent: Agent, envelope: Any, arguments: dict[str, Any]) -> boo
         row = Agent.objects.select_for_update().get(pk=agent.pk)
         if row.instance == envelope.instance and envelope.sequence <= row.sequence:
             return False
+        replaces = row.instance != envelope.instance
         counts = takes_over(row, envelope.instance, timezone.now())
         if counts:
             row.sequence = envelope.sequence
         else:
             row.other_worker = str(arguments.get("worker", ""))[:64]
         row.save()
+    if counts and replaces:
+        worker_replaced.send(sender=Host, host=agent.host)
     if counts and row.instance_since and timezone.now() - row.instance_since < LOST_AFTER:
         lose_of_predecessor(agent.host, row.instance_since, SILENT_AFTER)
     return counts
@@ -84,11 +88,14 @@ def check_in(
     host, now = agent.host, timezone.now()
     with transaction.atomic():
         row = Agent.objects.select_for_update().get(pk=agent.pk)
+        replaces = bool(instance) and row.instance != instance
         answers = not instance or takes_over(row, instance, now)
         if not answers:
             row.other_worker = worker
         row.address = address
         row.save()
+    if answers and replaces:
+        worker_replaced.send(sender=Host, host=host)
     if answers and sent_at is not None:
         Host.objects.filter(pk=host.pk).update(clock_skew_seconds=round(now.timestamp() - sent_at, 1))
     state, message = "ok", ""

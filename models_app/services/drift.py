@@ -10,9 +10,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.dispatch import receiver
 from django.utils import timezone
 
 from gpus_app.models import Host
+from gpus_app.signals import worker_replaced
 from models_app.core.export.drift import Case, Found, case_of
 from models_app.core.export.key_blocks import without_keys
 from models_app.drift_rows import KEEP_VERSIONS, WORDS
@@ -133,7 +135,8 @@ def note_ours(host: Host, sha256: str) -> None:
     sync_finding(host, watch)
 
 
-def forget_question(host: Host) -> None:
+@receiver(worker_replaced)
+def forget_question(host: Host, **_: Any) -> None:
     """An answer that is under way is not waited for, nor believed."""
     TargetWatch.objects.filter(host=host).update(asked_at=None, token="")
 

@@ -15,7 +15,7 @@ from django.dispatch import receiver
 from django.utils import timezone
 
 from gpus_app.models import Host
-from gpus_app.signals import host_seen
+from gpus_app.signals import host_seen, worker_replaced
 from models_app.models import Router
 from models_app.router.connection import checked_url, is_sendable_key
 from models_app.router.state import HOLDING, MAX_MODELS, MAX_NAME_CHARACTERS, STATES
@@ -109,9 +109,11 @@ def ask(row: Router) -> None:
         dispatch.send(LOOK_TASK, row.host.queue, slug=row.host.slug, token=token, inputs=inputs_of(row))
     except connection.BROKER_ERRORS as error:
         log.warning("%s: its router is not looked at: %s", row.host.slug, error)
+        forget_question(row.host)
 
 
-def forget_question(host: Host) -> None:
+@receiver(worker_replaced)
+def forget_question(host: Host, **_: Any) -> None:
     """The worker that was asked is gone and will not answer."""
     Router.objects.filter(host=host).update(asked_at=None)
 

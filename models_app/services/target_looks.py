@@ -18,7 +18,16 @@ from gpus_app.signals import host_seen, target_set
 from models_app.core.export.drift import Case
 from models_app.models import Publishing, Revision, TargetWatch
 from models_app.selectors.comparing import watch_of
-from models_app.services.drift import GRACE, Report, judge, known_hashes, report_of, row_for, sync_finding
+from models_app.services.drift import (
+    GRACE,
+    Report,
+    forget_question,
+    judge,
+    known_hashes,
+    report_of,
+    row_for,
+    sync_finding,
+)
 from models_app.services.seen_changes import require_seen
 from models_app.services.writing import take_as_written
 from quartermaster_site.access.audit import Actor, record
@@ -78,6 +87,7 @@ def _ask(host: Host) -> None:
         dispatch.send(LOOK_TASK, host.queue, slug=host.slug, token=token, path=host.publish_path, known=known)
     except connection.BROKER_ERRORS as error:
         log.warning("%s: the router's file was not looked at: %s", host.slug, error)
+        forget_question(host)
 
 
 def _is_written_now(host: Host) -> bool:

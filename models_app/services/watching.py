@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from gpus_app.models import Host
 from gpus_app.selectors import get_host, watch_settings_of
-from gpus_app.signals import host_seen
+from gpus_app.signals import host_seen, worker_replaced
 from models_app.core.discovery.changes import QUIET_SECONDS
 from models_app.models import FolderWatch
 from models_app.services.listings import MAX_FINGERPRINT
@@ -68,9 +68,11 @@ def _ask(host: Host, watch: FolderWatch, after_seconds: float) -> None:
         dispatch.send(LOOK_TASK, host.queue, slug=host.slug, token=token, roots=roots, seen=watch.fingerprint)
     except connection.BROKER_ERRORS as error:
         log.warning("%s: the folders were not looked at: %s", host.slug, error)
+        forget_question(host)
 
 
-def forget_question(host: Host) -> None:
+@receiver(worker_replaced)
+def forget_question(host: Host, **_: Any) -> None:
     """The worker that was asked is gone and will not answer."""
     FolderWatch.objects.filter(host=host).update(asked_at=None)
 

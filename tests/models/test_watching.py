@@ -9,6 +9,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from gpus_app import agents
+from gpus_app.models import Agent
 from gpus_app.services import note_heartbeat, save_watch_settings
 from models_app import convert, folder_events, watching
 from models_app.core.errors import SourceUnreadable
@@ -21,6 +23,7 @@ from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.errors import EditConflict, NotAllowed, Refused
 from quartermaster_site.jobs.models import Job, State
 from quartermaster_site.preparation import recover
+from quartermaster_site.version import PROTOCOL
 from tests.tiny_models import tiny_gguf
 
 OLD = time.time() - 3600
@@ -242,6 +245,27 @@ def test_one_look_at_a_time(scanned, folder, beat, monkeypatch):
     recover()
     beat(30)
     assert len(asked) == 3, "the product was started again"
+
+
+def test_an_agent_that_was_started_anew_is_asked_at_once(scanned, host, beat, monkeypatch):
+    """The one that was asked is gone."""
+    asked = questions(monkeypatch)
+    beat(30)
+    facts = {"worker": "w", "version": "1", "protocol": PROTOCOL, "address": ""}
+    agent = Agent.objects.create(host=host, instance="old", instance_seen_at=timezone.now() - timedelta(seconds=21))
+    for instance in ("old", "new", "new"):
+        agents.check_in(agent, instance=instance, **facts)
+        Agent.objects.update(instance_seen_at=timezone.now() - timedelta(seconds=21))
+        beat(5)
+    assert len(asked) == 2
+
+
+def test_a_question_that_was_never_sent_is_asked_with_the_next_heartbeat(scanned, beat, monkeypatch):
+    def full(*_, **__):
+        raise OSError("no room")
+
+    monkeypatch.setattr("quartermaster_site.jobs.dispatch.send", full)
+    assert beat(30).asked_at is None
 
 
 def test_an_answer_is_believed_once_and_only_when_asked_for(scanned, beat, monkeypatch):
