@@ -30,7 +30,10 @@ PERIODIC = {
     "models_app.tasks.publish_due_keys": RENEW_SECONDS,
     "models_app.tasks.write_due_texts": WRITE_SECONDS,
 }
-"""Tasks of the control queue and how often they come; one that is late by as much is dropped."""
+"""Tasks of the control queue and how often they come."""
+LATE_SECONDS = 120.0
+"""One that comes so late is dropped. A queue full of reports holds each up for a while: dropped as soon as the next one
+is due, none would ever come."""
 
 
 def host_queue(slug: str) -> str:
@@ -87,7 +90,7 @@ def configuration() -> dict[str, Any]:
             task.rpartition(".")[2]: {
                 "task": task,
                 "schedule": seconds,
-                "options": {"queue": CONTROL_QUEUE, "expires": seconds},
+                "options": {"queue": CONTROL_QUEUE, "expires": LATE_SECONDS},
             }
             for task, seconds in PERIODIC.items()
         },

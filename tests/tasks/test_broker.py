@@ -20,7 +20,8 @@ from kombu import Connection
 from kombu.transport import get_transport_cls, virtual
 from redis import exceptions
 
-from quartermaster_site import broker, consumer, redis_transport
+from quartermaster_site import broker, celery, consumer, redis_transport
+from quartermaster_site.jobs.selectors import CONTROL_SILENT_AFTER
 
 
 @pytest.fixture
@@ -120,6 +121,15 @@ def test_a_worker_takes_back_once_what_its_predecessor_held(monkeypatch, role, t
     for _ in range(2):
         worker._restore_once()
     assert asked == ["channel"] * times
+
+
+def test_periodic_tasks_outlast_a_queue_that_is_full_of_reports():
+    """Pages call the control worker dead after three minutes without its round: a busy one gets to it in time."""
+    schedule = celery.configuration()["beat_schedule"]
+    rounds = schedule["sweep_lost_jobs"]
+    assert rounds["options"]["expires"] == 120
+    assert rounds["schedule"] + rounds["options"]["expires"] < CONTROL_SILENT_AFTER.total_seconds()
+    assert all(entry["options"]["expires"] >= entry["schedule"] for entry in schedule.values())
 
 
 DAMAGED = (
