@@ -300,6 +300,19 @@ def test_without_facts_nothing_changes(argv, given, reason):
     assert reason in decision.text
 
 
+@pytest.mark.parametrize(
+    "name", ["LLAMA_ARG_N_CPU_MOE", "LLAMA_ARG_NO_KV_OFFLOAD", "LLAMA_ARG_SPEC_DRAFT_MODEL", "LLAMA_ARG_DEVICE"]
+)
+def test_what_the_environment_moves_is_left_alone(zoo_header, name):
+    """The server takes its arguments from there, too."""
+    header, environment = zoo_header(MIXTURE), {**BUS, name: "99"}
+    decision = decide(command(), GuardOptions(), facts(header, card(7), environment=environment))
+    assert (decision.outcome, decision.argv) == (UNCHANGED, command())
+    assert name in decision.text
+    harmless = {**BUS, "LLAMA_ARG_HOST": "0.0.0.0", "LLAMA_ARG_THREADS": "4"}
+    assert decide(command(), GuardOptions(), facts(header, card(7), environment=harmless)).outcome == REFUSED
+
+
 @pytest.mark.parametrize("text", ["-ngl 99 -c 32768", "-ngl 99 -c 32768 --device CUDA1"])
 def test_cards_whose_order_nobody_knows_are_left_alone(zoo_header, text):
     cards = card(1), card(1, 1, name="NVIDIA B")

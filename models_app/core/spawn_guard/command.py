@@ -42,6 +42,18 @@ NOT_FOLLOWED = frozenset(
 """Flags of llama-server that move memory, or change what needs it, in ways that no projection of ours follows."""
 
 
+ENVIRONMENT, NEGATED, DRAFTING = "LLAMA_ARG_", "NO_", "SPEC_"
+MOVED_FROM_OUTSIDE = frozenset(
+    {
+        *("BATCH", "UBATCH", "CACHE_TYPE_K", "CACHE_TYPE_V", "FLASH_ATTN", "SWA_FULL", "N_PARALLEL"),
+        *("KV_OFFLOAD", "KV_UNIFIED", "KV_UNIFIED_PER_SLOT", "CPU_MOE", "N_CPU_MOE", "N_CPU_FFN", "OVERRIDE_TENSOR"),
+        *("DEVICE", "SPLIT_MODE", "TENSOR_SPLIT", "MAIN_GPU", "RPC", "LAZY_MODE"),
+        *("MMPROJ", "MMPROJ_URL", "MMPROJ_OFFLOAD", "EMBEDDINGS", "RERANKING", "POOLING"),
+    }
+)
+"""What moves memory when it stands in the environment, where llama-server looks for arguments too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """The words of a launch and what they say. Values are the last of their flags, as the server takes them."""
@@ -96,6 +108,15 @@ def read_command(argv: Sequence[str]) -> Command:
     if reason := _reason_to_leave(command):
         raise LeaveAlone(reason)
     return command
+
+
+def moved_from_outside(environment: Mapping[str, str]) -> str:
+    """The variable that gives llama-server an argument over memory, "" for none."""
+    for name in environment:
+        stem = name.removeprefix(ENVIRONMENT).removeprefix(NEGATED)
+        if name.startswith(ENVIRONMENT) and (stem in MOVED_FROM_OUTSIDE or stem.startswith(DRAFTING)):
+            return name
+    return ""
 
 
 def _reason_to_leave(command: Command) -> str:

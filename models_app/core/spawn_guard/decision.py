@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpus_app.core.guard import MAX_VRAM, guard_cheap_cases
 from gpus_app.core.units import GIB
-from models_app.core.spawn_guard.command import Command, read_command
+from models_app.core.spawn_guard.command import Command, moved_from_outside, read_command
 from models_app.core.spawn_guard.devices import launch_devices
 from models_app.core.spawn_guard.facts import CHANGED, UNCHANGED, Decision, Facts, LeaveAlone, WantedFiles
 from models_app.core.spawn_guard.options import GuardOptions
@@ -39,6 +39,8 @@ def decide(argv: Sequence[str], options: GuardOptions, facts: Facts) -> Decision
 
 
 def _about_llama(command: Command, options: GuardOptions, facts: Facts) -> Decision:
+    if name := moved_from_outside(facts.environment):
+        raise LeaveAlone(f"the estimate does not follow {name}")
     if facts.header is None:
         raise LeaveAlone("the header of its model cannot be read")
     names = [name for name in command.given.get("device", "").split(",") if name]
