@@ -22,7 +22,7 @@ PROGRESS_SECONDS = 0.5
 
 
 class Stopped(QuartermasterError):
-    """Somebody cancelled the job."""
+    """Nobody wants the job any more: it was cancelled, was given up for lost, or is gone with its host."""
 
 
 @dataclass
@@ -33,15 +33,15 @@ class ControlReporter:
     _sent_at: float = float("-inf")
 
     def progress(self, phase: str, done: int, total: int | None = None, *, unit: str = "", current: str = "") -> None:
-        """Raises Stopped when the job was cancelled meanwhile."""
+        """Raises Stopped when nobody wants the job any more."""
         now = time.monotonic()
         if phase == self.job.phase and now - self._sent_at < PROGRESS_SECONDS:
             return
         self._sent_at = now
         with transaction.atomic():
-            row = Job.objects.select_for_update().get(pk=self.job.pk)
-            if row.state == State.CANCELLING:
-                raise Stopped("cancelled")
+            row = Job.objects.select_for_update().filter(pk=self.job.pk).first()
+            if row is None or row.is_finished or row.state == State.CANCELLING:
+                raise Stopped("cancelled, lost or gone")
             outcomes.advance(row, phase=phase, done=done, total=total, unit=unit, current=current[:500])
             row.save()
         self.job.phase = phase
@@ -98,6 +98,6 @@ def _finish(row: Job, result: dict[str, Any]) -> None:
 
 def _close(job_id: int, end: Callable[[Job], None]) -> None:
     with transaction.atomic():
-        row = Job.objects.select_for_update().get(pk=job_id)
-        if not row.is_finished:
+        row = Job.objects.select_for_update().filter(pk=job_id).first()
+        if row is not None and not row.is_finished:
             end(row)

@@ -49,6 +49,15 @@ def test_a_cancel_is_noticed_at_the_next_step(job):
     assert after(job, work).state == State.CANCELLED
 
 
+def test_a_job_that_was_given_up_goes_on_no_longer(job):
+    def work(row, report):
+        Job.objects.filter(pk=job.pk).update(state=State.LOST)
+        report.progress("Planning", 1)
+        raise AssertionError("went on")
+
+    assert after(job, work).state == State.LOST
+
+
 @pytest.mark.parametrize(
     ("error", "text"),
     [(QuartermasterError("No budget."), "No budget."), (KeyError("x"), "Unexpected: 'x'")],
@@ -69,3 +78,17 @@ def test_a_task_that_comes_twice_works_once(job, state):
 
 def test_a_job_that_is_gone_is_no_error(db):
     control.run(999, lambda row, report: pytest.fail("worked"))
+
+
+@pytest.mark.parametrize("reports", [False, True])
+def test_a_job_that_goes_with_its_host_meanwhile_is_no_error(job, caplog, reports):
+    """Whoever comes next in the row of plans is sent for all the same."""
+
+    def work(row, report):
+        Job.objects.all().delete()
+        if reports:
+            report.progress("Planning", 1)
+        return {}
+
+    control.run(job.pk, work)
+    assert not caplog.records
