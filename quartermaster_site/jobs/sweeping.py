@@ -68,8 +68,9 @@ def _leave_out_absence(now: datetime) -> None:
     """Time in which nobody could take work up or send it again does not count as waiting: it is sent again first."""
     last = ControlRound.objects.values_list("at", flat=True).first()
     if last is not None and now - last > AWAY_AFTER:
-        oldest = now - SEND_AGAIN_AFTER
-        Job.objects.filter(state=State.QUEUED, queued_at__lt=oldest).update(queued_at=oldest)
+        oldest, queued = now - SEND_AGAIN_AFTER, Job.objects.filter(state=State.QUEUED)
+        queued.filter(queued_at__lt=oldest).update(queued_at=oldest)
+        queued.filter(started_at__isnull=False).update(started_at=now)
 
 
 def note_round(now: datetime) -> None:
