@@ -258,7 +258,8 @@ def _links(job: Job) -> tuple[Link, ...]:
         return ()
     slug = job.host.slug
     if job.kind in ("scan", "plan_host", "read_header"):
-        return (Link(reverse("models:model-list"), "Models"), Link(reverse("models:issue-list"), "Issues"))
+        models = f"{reverse('models:model-list')}?host={slug}"
+        return (Link(models, "Models"), Link(reverse("models:issue-list"), "Issues"))
     if job.kind == "publish":
         return (Link(reverse("models:config-show", args=[slug]), "Config file"),)
     if job.kind == "test_launch":

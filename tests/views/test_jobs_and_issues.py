@@ -55,6 +55,7 @@ def test_a_running_job_polls_until_it_is_over(gpu_host: Host, viewer: Client) ->
     assert part.lstrip().startswith('<section class="q-card" id="job-panel"')
     assert "hx-trigger" not in part
     assert "<dt>Problems</dt><dd>3</dd>" in part
+    assert 'href="/models/?host=local">Models</a>' in part
 
 
 def test_an_open_page_follows_the_log(gpu_host: Host, viewer: Client) -> None:
