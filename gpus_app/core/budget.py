@@ -53,6 +53,8 @@ class Budget:
     """The order in which the devices are filled, equal ones together; empty where it is the same for all."""
     numbers: tuple[int, ...] = ()
     """Telemetry's number of each device; empty where they are not of a machine."""
+    is_lone: bool = False
+    """Of several devices that the server sees, this one holds everything."""
 
     @property
     def visible_ids(self) -> tuple[int, ...]:
@@ -131,14 +133,17 @@ class Budget:
         """These devices, in this order, for a launch that lists them itself; all, where one of them is not known."""
         known = set(names) <= set(self.backend_ids) and len(set(names)) == len(names)
         places = [self.backend_ids.index(name) for name in names] if known else range(len(self.device_bytes))
-        return replace(self._of(places), backend_ids=(), bus_ids=(), main_gpu=max(0, len(places) - 1) if known else 0)
+        main = max(0, len(places) - 1) if known else 0
+        is_lone = 1 == len(places) < len(self.device_bytes)
+        return replace(self._of(places), backend_ids=(), bus_ids=(), main_gpu=main, is_lone=is_lone)
 
     def alone(self, place: int | None = None) -> Budget:
         """One device for everything, by its place in the launch; without one the main device."""
         place = self.launch_main if place is None else place
         if not 0 <= place < len(self.device_bytes):
             return self
-        return replace(self._of([place]), backend_ids=(), main_gpu=self.bus_ids[place] if self.bus_ids else place)
+        main = self.bus_ids[place] if self.bus_ids else place
+        return replace(self._of([place]), backend_ids=(), main_gpu=main, is_lone=True)
 
     def _of(self, places: Sequence[int]) -> Budget:
         """The devices at these places."""

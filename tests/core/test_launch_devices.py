@@ -82,6 +82,7 @@ def test_devices_that_the_text_names_are_those_of_the_launch(zoo_header, text, s
     plan, found = planned(zoo_header, several, custom_args=text)
     assert (found, plan.verdict) == (sizes, verdict)
     assert not any("VISIBLE" in item for item in plan_env(plan, launch_budget(several, Override(custom_args=text))))
+    assert plan_env(plan, launch_budget(several, Override(custom_args=text))) == [ORDER]
     if len(sizes) == 1:
         assert words(plan, "--main-gpu", "--tensor-split") == [], "positions in a list of one"
 
@@ -113,6 +114,10 @@ def test_the_only_device_of_a_launch_without_a_split_is_said(zoo_header):
     two = budget_for_set(gpu_set(readings), 36, 64)
     plan, sizes = planned(zoo_header, two, split_mode="none")
     assert (sizes, words(plan, "--main-gpu")) == ([24], ["--main-gpu 1"])
+    own = Override(split_mode="none")
+    assert plan_env(plan, launch_budget(two, own)) == [ORDER], "a number means nothing in another order"
+    one = budget_for_set(gpu_set(readings[:1]), 36, 64)
+    assert plan_env(planned(zoo_header, one, split_mode="none")[0], launch_budget(one, own)) == []
 
 
 @pytest.mark.parametrize("own", [{"split_mode": "row"}, {"custom_args": "-sm row"}])

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpus_app.core.budget import Budget
+from gpus_app.core.runtimes import CUDA
 from models_app.core.catalog import Header, Plan, Row
 from models_app.core.discovery.enhancers import Pair, resolve
 from models_app.core.export import scalars
 from models_app.core.export.document import Entry
 from models_app.core.export.enhancers import enhancer_keys
-from models_app.core.export.environment import entry_env
+from models_app.core.export.environment import BUS_ORDER, entry_env
 from models_app.core.export.guarding import guard_of
 from models_app.core.export.naming import public_name
 from models_app.core.launch.tokens import POSIX
@@ -129,6 +130,8 @@ def plan_env(plan: Plan, budget: Budget | None = None) -> list[str]:
         if budget is None or not on_gpu:
             return entry_env("llm", device_count=len(split), tensor_split=split)
         hidden, only = budget.visible_ids, budget.only_id
+        if budget.is_lone and budget.runtime == CUDA and not hidden:
+            return [BUS_ORDER]
         return entry_env("llm", device_count=len(split), tensor_split=split, visible_ids=hidden, only_device=only)
     return _device_env(plan.model_class, budget)
 

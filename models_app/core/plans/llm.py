@@ -35,7 +35,7 @@ from models_app.core.planning.side_memory import Projector, projector_of
 from models_app.core.planning.suggestions import suggestions_of
 from models_app.core.planning.table import ModelTable
 from models_app.core.planning.wishes import NO_EXCESS, Companions, Excess, Wishes
-from models_app.core.plans.launch_devices import ALONE, launch_budget, split_mode
+from models_app.core.plans.launch_devices import launch_budget
 from models_app.core.plans.pinned import Pinned, pinned_of
 from models_app.core.settings import Override, Settings
 from models_app.core.state.profile_set import ON_GPU, Profile
@@ -236,7 +236,7 @@ def _command(model: Model, profile: Profile, placed: PlannedProfile) -> Composit
         model.settings,
         model.header,
         model.row,
-        _launch_profile(model, profile, planned, placed.spec),
+        _launch_profile(profile, planned, placed.spec),
         planned.answer.placement,
         replace(profile.override, device="cpu") if planned.on_cpu else profile.override,
         joined_lora_scale=model.joined_lora_scale,
@@ -244,7 +244,7 @@ def _command(model: Model, profile: Profile, placed: PlannedProfile) -> Composit
     )
 
 
-def _launch_profile(model: Model, profile: Profile, planned: PlannedLaunch, spec: str) -> LaunchProfile:
+def _launch_profile(profile: Profile, planned: PlannedLaunch, spec: str) -> LaunchProfile:
     budget, placement = planned.wishes.budget, planned.answer.placement
     projector = planned.wishes.companions.projector
     # Hiding the devices from the server does not hide them from its projector.
@@ -256,15 +256,9 @@ def _launch_profile(model: Model, profile: Profile, planned: PlannedLaunch, spec
         projector_in_ram=in_ram,
         tensor_split=_shares(placement),
         main_gpu=budget.launch_main,
-        lone_gpu=_lone_gpu(model, profile, budget),
+        lone_gpu=budget.launch_main if budget.is_lone else 0,
         device_ids=budget.backend_ids,
     )
-
-
-def _lone_gpu(model: Model, profile: Profile, budget: Budget) -> int:
-    """Which of several devices a launch without a split runs on; 0 where nothing need be said."""
-    is_alone = split_mode(profile.override, model.word_rules) == ALONE
-    return budget.launch_main if is_alone and 1 == len(budget.device_bytes) < len(model.budget.device_bytes) else 0
 
 
 def _shares(placement: Placement) -> tuple[str, ...]:
