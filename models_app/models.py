@@ -229,6 +229,8 @@ class Revision(Submission):
     """{"entries": [...], "skipped": [...], "warnings": [...]} of the generator."""
     inputs: models.JSONField[Any, Any] = models.JSONField(default=dict)
     """Digests of what went in, by name."""
+    confirmed: models.JSONField[Any, Any] = models.JSONField(default=list)
+    """What people confirmed before a write: [{"rule", "by"}], for V-08 with "models" (`export.confirming`)."""
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     author = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
     job = models.ForeignKey(Job, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")

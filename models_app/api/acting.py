@@ -90,6 +90,7 @@ def host_publish(request: HttpRequest, slug: str, asked: schemas.PublishIn) -> S
         message=asked.message,
         seen_path=asked.path,
         typed_slug=asked.slug,
+        confirmed=asked.confirm,
         actor=actor_of(request),
     )
     return Status(202, job_out(started.job, request.user))

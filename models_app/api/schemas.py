@@ -173,9 +173,12 @@ class JobPageOut(Schema):
 
 
 class PublishIn(Schema):
-    """Which text to write. `path` guards against a target that moved, `slug` confirms a mass change."""
+    """Which text to write. `path` guards against a target that moved, `slug` confirms a mass change, `confirm` names
+    the rules whose findings are confirmed (`V-08`).
+    """
 
     revision: int = Field(ge=1, le=2**31)
     message: str = Field("", max_length=500)
     path: str | None = Field(None, max_length=1024)
     slug: str = Field("", max_length=40)
+    confirm: list[str] = Field([], max_length=8)

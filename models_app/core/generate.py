@@ -19,7 +19,7 @@ from models_app.core.discovery.inventory import Inventory
 from models_app.core.discovery.names import free_name
 from models_app.core.errors import QuartermasterError
 from models_app.core.export.build import Declared, build_document
-from models_app.core.export.dialects import BY_SLUG, DEFAULT_DIALECT
+from models_app.core.export.dialects import BY_SLUG, DEFAULT_DIALECT, Dialect
 from models_app.core.export.document import Document, Entry, Skipped
 from models_app.core.export.entry import PlannedModel, plan_warnings
 from models_app.core.export.findings import CheckFinding, unstable
@@ -28,6 +28,7 @@ from models_app.core.export.kept import kept_header, kept_plan
 from models_app.core.export.keys import ExportKey, with_keys
 from models_app.core.export.llama_swap import Options
 from models_app.core.export.macros import neutral
+from models_app.core.export.memory_rules import plan_concerns
 from models_app.core.launch.tokens import POSIX
 from models_app.core.plans.launch_devices import budget_of_server
 from models_app.core.settings import Override, Settings
@@ -115,8 +116,12 @@ def generate(
     declared = Declared({own.match: own for own in overrides}, lambda override: budget_of(override, "image"))
     built = build_document(items, settings, timestamp, cache_dir=cache_dir, declared=declared, word_rules=word_rules)
     document = with_fragments(router.convert(with_keys(built, keys), options or Options()), fragments, settings.groups)
-    report = _report(document, planned, inventory.findings)
+    report = _report(document, planned, inventory.findings, settings.dense_min_ctx)
     del planned_rows, items, planned, built  # checking takes as much memory again
+    return _rendered(router, document, report)
+
+
+def _rendered(router: Dialect, document: Document, report: Report) -> Generated:
     text = router.render(document)
     findings = (*router.verify(document, text), *unstable(text, router.render(document)))
     return Generated(text, document, report, findings)
@@ -213,9 +218,14 @@ def _lost_files(inventory: Inventory) -> Iterator[Skipped]:
             yield Skipped(name, neutral(finding.text), model_class="", path=finding.path)
 
 
-def _report(document: Document, models: Sequence[PlannedModel], findings: Iterable[Finding]) -> Report:
+def _report(
+    document: Document, models: Sequence[PlannedModel], findings: Iterable[Finding], least_tokens: int
+) -> Report:
     plans = {plan.profile_id: plan for model in models for plan in model.plans}
-    entries = [_entry_report(entry, plans.get(entry.id)) for entry in document.entries]
+    budgets = {plan.profile_id: model.budget for model in models for plan in model.plans}
+    entries = [
+        _entry_report(entry, plans.get(entry.id), budgets.get(entry.id), least_tokens) for entry in document.entries
+    ]
     skipped = [
         {"file": printable(item.path), "class": item.model_class, "reason": item.reason} for item in document.skipped
     ]
@@ -236,11 +246,24 @@ def _report(document: Document, models: Sequence[PlannedModel], findings: Iterab
     return Report(tuple(entries), tuple(skipped), tuple(warnings))
 
 
-def _entry_report(entry: Entry, plan: Plan | None) -> dict[str, Any]:
+def _entry_report(entry: Entry, plan: Plan | None, budget: Budget | None, least_tokens: int) -> dict[str, Any]:
+    """With `concerns` (V-10) and needs by device (V-11) where there are any: most entries have none."""
+    concerns = plan_concerns(plan, least_tokens) if plan else ()
+    devices = _device_gib(plan, budget) if plan and budget and len(budget.backend_ids) > 1 else {}
     return {
         "id": entry.id,
         "file": printable(entry.path),
         "class": entry.model_class,
         "est_vram_gib": to_gib(plan.est_vram_bytes) if plan else entry.fields.get("estVramGB", 0),
         "est_ram_gib": to_gib(plan.est_ram_bytes) if plan else entry.fields.get("estRamGB", 0),
+        **({"concerns": list(concerns)} if concerns else {}),
+        **({"est_device_gib": devices} if devices else {}),
     }
+
+
+def _device_gib(plan: Plan, budget: Budget) -> dict[str, float]:
+    """What a plan holds on each device, by the names that its server has for them."""
+    held = [sum(sizes) for sizes in zip(*(term.device_bytes for term in plan.terms), strict=False)]
+    if len(held) != len(budget.backend_ids):
+        return {}
+    return {name: to_gib(size) for name, size in zip(budget.backend_ids, held, strict=True) if size}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -49,6 +49,8 @@ class FindingLine:
     message: str
     where: str
     line: int | None
+    url: str = ""
+    """Of the model that it is about, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +84,20 @@ class ConfigView:
 
 
 def config_view(
-    host: Host, revision: Revision | None, sight: EntrySight, found: Sequence[CheckFinding] = ()
+    host: Host,
+    revision: Revision | None,
+    sight: EntrySight,
+    found: Sequence[CheckFinding] = (),
+    link_of: Callable[[str], str] = lambda name: "",
 ) -> ConfigView:
-    """What a person sees of a revision. `found`: what the host says against writing it now, beside its own findings."""
+    """What a person sees of a revision. `found`: what the host says against writing it now, beside its own findings;
+    `link_of` gives the address of a model, by its id.
+    """
     if revision is None:
         return ConfigView("", "Nothing to write yet", "", (), 0, False, "", 0, (), (), "config.yaml", False, "")
     entries = [item for item in revision.summary.get("entries", []) if sight.sees(*_names(item))]
     stored = [item for item in revision.findings if isinstance(item, dict)]
-    lines_of = (_finding(item) for item in (*(asdict(item) for item in found), *stored))
+    lines_of = (_finding(item, link_of) for item in (*(asdict(item) for item in found), *stored))
     told = (line for line in lines_of if not sight.names_hidden(f"{line.where} {line.message}"))
     findings = tuple(sorted(told, key=lambda line: _TONES.index(line.tone)))
     tone, headline = _verdict(revision, findings)
@@ -132,16 +140,17 @@ def _reason(item: Mapping[str, Any]) -> str:
     return f"{kind}: {item.get('reason', '')}" if kind else str(item.get("reason", ""))
 
 
-def _finding(item: Mapping[str, Any]) -> FindingLine:
+def _finding(item: Mapping[str, Any], link_of: Callable[[str], str]) -> FindingLine:
     tone, shape, _ = SEVERITIES.get(str(item.get("severity")), SEVERITIES["warn"])
-    line = item.get("line")
+    line, where = item.get("line"), str(item.get("where", "") or "")
     return FindingLine(
         rule=str(item.get("rule", "")),
         tone=tone,
         shape=shape,
         message=str(item.get("message", "")),
-        where=str(item.get("where", "") or ""),
+        where=where,
         line=line if isinstance(line, int) and 0 < line <= MOST_LINES else None,
+        url=link_of(where.removeprefix("models.")) if where.startswith("models.") else "",
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpus_app.models import Host
-from models_app.core.export.findings import BLOCK, CheckFinding
+from models_app.core.export.findings import BLOCK, CONFIRM, CheckFinding
 from models_app.core.export.revisions.mass_change import MassChange
 from models_app.models import Publishing, Revision
 from models_app.pages.config_page import ConfigView
@@ -35,6 +35,8 @@ class ReviewSide:
     pinned: int
     """The revision to which the host is pinned, where this text would lift the pin; 0 else."""
     may_send_back: bool
+    to_confirm: str = ""
+    """What has to be ticked first (V-08)."""
 
 
 def review_side(
@@ -72,6 +74,7 @@ def review_side(
         asks_slug=mass.holds and action in ("write", "approve"),
         pinned=pinned,
         may_send_back=revision.state == Revision.State.AWAITING and may(user, Level.OPERATE, host),
+        to_confirm=_to_confirm(found) if action else "",
     )
 
 
@@ -79,6 +82,10 @@ def _blocked(found: Sequence[CheckFinding]) -> str:
     """What has to be settled first; a file of others is asked about with the write itself."""
     first = next((item for item in found if item.severity == BLOCK and item.rule != "V-13"), None)
     return f"{first.rule}: {first.message}." if first else ""
+
+
+def _to_confirm(found: Sequence[CheckFinding]) -> str:
+    return next((f"{item.rule}: {item.message}" for item in found if item.severity == CONFIRM), "")
 
 
 def foreign_text(refused: Job | None, found: Sequence[CheckFinding]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain
 
@@ -24,21 +24,30 @@ from models_app.core.export.host_rules import (
     target_findings,
     version_findings,
 )
+from models_app.core.export.memory_rules import figures_from_json, plan_findings, resident_findings
 from models_app.core.export.revisions.outline import Outline
 from models_app.core.launch.executables import programs_of
 from models_app.drift_rows import WORDS
 from models_app.models import Component, Finding, Revision, Root, Row, SpawnGuard
 from models_app.selectors.comparing import Comparison, outline_of_revision, unread_roots, watch_of
+from models_app.selectors.confirming import confirming_of
 
 UNKNOWN_FLAG = "flag-unknown"
+Sees = Callable[[str, str], bool]
 
 
 def host_findings(
-    host: Host, revision: Revision, comparison: Comparison | None = None, *, untouched: Sequence[str] = ()
+    host: Host,
+    revision: Revision,
+    comparison: Comparison | None = None,
+    *,
+    untouched: Sequence[str] = (),
+    sees: Sees = lambda name, path: True,
 ) -> list[CheckFinding]:
-    """Findings of V-04, V-07, V-09, V-12 to V-14, V-17, V-19 and, with a comparison, V-21, the worst first.
+    """Findings of V-04, V-07 to V-14, V-17, V-19 and, with a comparison, V-21, the worst first.
 
-    `untouched` are changed models for whose change no reason is known.
+    `untouched` are changed models for whose change no reason is known; V-08, V-10 and V-11 are told of models that
+    somebody `sees`, by id and file.
     """
     outline = comparison.outline if comparison else outline_of_revision(revision)
     folders = _folders(host)
@@ -47,7 +56,9 @@ def host_findings(
         _strange_programs(host, revision, outline),
         file_findings(files_of(outline, windows=host.os_family == "windows"), gone_files(host)),
         stale_findings(_age_minutes(folders)),
+        _to_confirm(revision, outline, sees),
         _refused_flags(host, outline),
+        _of_memory(revision, outline, sees),
         note_findings(revision.text),
         _of_version(comparison, untouched),
     )
@@ -111,6 +122,19 @@ def _strange_programs(host: Host, revision: Revision, outline: Outline) -> Itera
     guard = SpawnGuard.objects.filter(host=host).first() or SpawnGuard()
     programs = programs_of(convert.core_settings(host))
     return program_findings(outline, planned, programs, guard.program, windows=host.os_family == "windows")
+
+
+def _to_confirm(revision: Revision, outline: Outline, sees: Sees) -> list[CheckFinding]:
+    """V-08."""
+    confirming = confirming_of(revision, outline)
+    return confirming.findings(lambda name: sees(name, outline.models[name].path))
+
+
+def _of_memory(revision: Revision, outline: Outline, sees: Sees) -> Iterator[CheckFinding]:
+    """V-10, V-11, as of the planning of this text."""
+    entries = revision.summary.get("entries", [])
+    yield from plan_findings(outline, entries, sees)
+    yield from resident_findings(outline, entries, figures_from_json(revision.summary.get("budget", {})), sees)
 
 
 def _refused_flags(host: Host, outline: Outline) -> list[CheckFinding]:

@@ -39,7 +39,7 @@ from models_app.services.key_export import export_keys, keys_required, numbers_h
 from models_app.services.plan_notes import PlanNotes, stored_columns
 from models_app.services.planning import HostFacts, HostPlanner, host_facts
 from models_app.services.retention import prune_revisions
-from models_app.services.revision_details import details_of, inputs_of, newest_change
+from models_app.services.revision_details import details_of, inputs_of, newest_change, summary_of
 from quartermaster_site.jobs.control import ControlReporter
 from quartermaster_site.jobs.models import Job
 from quartermaster_site.version import product_version
@@ -58,8 +58,7 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
     if not rows and not host.revisions.exists():
         note_findings(host)
         return {"models": 0}
-    last_change = newest_change(host)
-    facts = replace(host_facts(host), excesses=excesses_by_path(host, rows))
+    last_change, facts = newest_change(host), replace(host_facts(host), excesses=excesses_by_path(host, rows))
     notes, generated = _planned(host, found, facts, report)
     report.progress("Storing", 0, len(rows), unit="models")
     inputs = inputs_of(host, facts, rows, last_change)
@@ -75,7 +74,8 @@ def build_candidate(*, job: Job, report: ControlReporter) -> dict[str, Any]:
         StoredPlan.objects.filter(row__in=rows).delete()
         StoredPlan.objects.bulk_create(plans, batch_size=200)
         Row.objects.bulk_update(renamed, ["served_id"], batch_size=200)
-        revision, created = _store_revision(host, job, generated, _inputs(host, facts, rows))
+        summary, digests = summary_of(generated.report, notes, facts), _inputs(host, facts, rows)
+        revision, created = _store_revision(host, job, generated, summary, digests)
         if created:
             details.revision, details.companions = revision, _beside(generated)
             details.save()
@@ -208,7 +208,9 @@ def _unplanned(row: Row, reason: str) -> dict[str, Any]:
     return stored_columns(plan, None)
 
 
-def _store_revision(host: Host, job: Job, generated: Generated, inputs: dict[str, str]) -> tuple[Revision, bool]:
+def _store_revision(
+    host: Host, job: Job, generated: Generated, summary: dict[str, Any], inputs: dict[str, str]
+) -> tuple[Revision, bool]:
     """The candidate with this body: the newest one again where it is the same, else the next number."""
     body = content_digest(generated.text, _beside(generated))
     newest = Revision.objects.filter(host=host).order_by("-number").first()
@@ -225,7 +227,7 @@ def _store_revision(host: Host, job: Job, generated: Generated, inputs: dict[str
         body_sha256=body,
         sha256=sha256_to_write(text),
         findings=[_finding(finding) for finding in generated.findings],
-        summary=generated.report.as_json(),
+        summary=summary,
         inputs={**inputs, "keys": numbers_held(text, _beside(generated))},
         parent=Revision.objects.filter(host=host, state=Revision.State.WRITTEN).first(),
         author=job.started_by,

@@ -1,11 +1,15 @@
-"""Flags of planned commands that the registered executable does not know: it would not start."""
+"""Flags of planned commands that the registered executable does not know, or that a person has to confirm."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from models_app.core.catalog import Finding, Plan
+from models_app.core.export.revisions.outline import flag_name
+from models_app.core.launch.compose import CUSTOM
+from models_app.core.launch.findings import doubtful_flags
 from models_app.core.launch.llama_flags import LLAMA
+from models_app.core.launch.locks import table_of
 from models_app.core.launch.validate import BACKEND_MISSING, UNKNOWN, validate_tokens
 from models_app.services.backend_facts import BackendFacts
 
@@ -21,6 +25,16 @@ def refused_words(plans: Sequence[Plan], backend: BackendFacts) -> Sequence[str]
     if backend.kind not in ASKED_KINDS or backend.flags is None:
         return ()
     return sorted({word for plan in plans for word in _refused(plan, backend.flags)})
+
+
+def doubtful_of(plan: Plan, backend: BackendFacts) -> Sequence[str]:
+    """Flags that a person put into this command and has to confirm (V-08), as outlines of files call them."""
+    table = table_of("llama" if plan.engine in LLAMA_ENGINES else plan.engine)
+    words = [token.text for token in plan.tokens if token.source == CUSTOM]
+    if table is None or not words:
+        return ()
+    flags = None if backend.flags is None else tuple(backend.flags)
+    return [flag_name(flag, table) for flag in doubtful_flags(table, words, flags)]
 
 
 def command_findings(refused: Mapping[str, Sequence[str]]) -> Iterable[Finding]:

@@ -13,7 +13,7 @@ from models_app import convert
 from models_app.core.catalog import Header, Plan, Row
 from models_app.pages.placement_text import engine_placement_word, placement_word
 from models_app.services.backend_facts import BackendFacts
-from models_app.services.command_findings import refused_words
+from models_app.services.command_findings import doubtful_of, refused_words
 
 
 @dataclass
@@ -27,11 +27,15 @@ class PlanNotes:
     refused: dict[str, Sequence[str]] = field(default_factory=dict)
     """Flags of its commands that its executable does not know; only models with some."""
 
+    doubtful: dict[str, Sequence[str]] = field(default_factory=dict)
+    """By the id of an entry: flags that a person put into its command and has to confirm; only entries with some."""
+
     def take(self, row: Row, header: Header | None, plans: Sequence[Plan], backend: BackendFacts) -> None:
         self.served[row.full_path] = row.id
         self.columns[row.full_path] = tuple(stored_columns(plan, header) for plan in plans)
         if words := refused_words(plans, backend):
             self.refused[row.full_path] = words
+        self.doubtful |= {plan.profile_id: flags for plan in plans if (flags := doubtful_of(plan, backend))}
 
     def is_served(self, path: str) -> bool:
         """Whether a model has plans, and each of them is to be in the file."""

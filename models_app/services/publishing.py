@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
@@ -12,18 +13,27 @@ from django.utils import timezone
 
 from gpus_app.models import Host
 from gpus_app.services import request_plan
+from models_app.core.export.confirming import RULE
 from models_app.core.export.dialects import BY_SLUG
 from models_app.core.export.findings import BLOCK
 from models_app.core.export.stamp import content_digest, stamped, unstamped
 from models_app.core.launch.tokens import rules_for
 from models_app.models import Publishing, Revision, RevisionDetails
 from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of, watch_of
+from models_app.selectors.confirming import confirming_of
 from models_app.selectors.host_findings import blocking_findings
 from models_app.services.key_export import companions_of, export_keys, numbers_held, sha256_to_write
 from models_app.services.key_publishing import with_keys_of_today
 from models_app.services.revision_details import copy_details
 from models_app.services.seen_changes import require_seen
-from models_app.services.writing import NO_PIN, checked_message, queue_write, require_writable, start_write
+from models_app.services.writing import (
+    NO_PIN,
+    checked_message,
+    queue_write,
+    require_ticked,
+    require_writable,
+    start_write,
+)
 from quartermaster_site.access.audit import Actor, record
 from quartermaster_site.access.permissions import Level, require
 from quartermaster_site.errors import Refused, SiteError, Unavailable
@@ -59,8 +69,18 @@ def save_policy(*, host: Host, policy: str, seen: str | None = None, actor: Acto
     return row
 
 
-def submit(*, revision: Revision, message: str = "", seen_path: str | None = None, actor: Actor) -> Revision:
-    """Ask a second person to have this text written. A text that waited before no longer does."""
+def submit(
+    *,
+    revision: Revision,
+    message: str = "",
+    seen_path: str | None = None,
+    confirmed: Collection[str] = (),
+    actor: Actor,
+) -> Revision:
+    """Ask a second person to have this text written. A text that waited before no longer does.
+
+    `confirmed` are the rules that were ticked: the second person is shown that, and not asked again.
+    """
     require(actor.user, Level.OPERATE, revision.host)
     message = checked_message(message)
     with transaction.atomic():
@@ -72,6 +92,7 @@ def submit(*, revision: Revision, message: str = "", seen_path: str | None = Non
         require_seen(host=host, text=revision, actor=actor)
         if revision.state in (Revision.State.WRITING, Revision.State.AWAITING):
             return revision
+        require_ticked(revision, confirmed, actor)
         others = Revision.objects.filter(host=host, state=Revision.State.AWAITING)
         others.update(state=Revision.State.VALIDATED, submitted_by=None, submitted_at=None)
         revision.state, revision.state_reason, revision.message = Revision.State.AWAITING, "", message
@@ -114,7 +135,8 @@ def roll_back(
 ) -> tuple[Revision, Started | None]:
     """A new revision with the old text, written at once, or submitted where a second person has to agree.
 
-    The host is pinned to it when it has been written; nothing that people set is changed.
+    The host is pinned to it when it has been written; nothing that people set is changed. Flags that would have to be
+    confirmed (V-08) were on the host before: who asks for that text confirms them.
     """
     require(actor.user, Level.OPERATE, revision.host)
     with transaction.atomic():
@@ -131,9 +153,15 @@ def roll_back(
         fresh = _copy(host, revision, live, actor)
         text = message or f"Rollback to revision {revision.number}"
         if publishing_of(host).policy == Publishing.Policy.APPROVAL:
-            return submit(revision=fresh, message=text, seen_path=seen_path, actor=actor), None
+            return submit(revision=fresh, message=text, seen_path=seen_path, confirmed=(RULE,), actor=actor), None
         started = start_write(
-            revision=fresh, seen_path=seen_path, message=text, typed_slug=typed_slug, lift_pin=True, actor=actor
+            revision=fresh,
+            seen_path=seen_path,
+            message=text,
+            typed_slug=typed_slug,
+            lift_pin=True,
+            confirmed=(RULE,),
+            actor=actor,
         )
         if not started.created:
             raise Refused("A file is being written to this host already: wait until that is over.")
@@ -227,6 +255,8 @@ def _why_not(host: Host, revision: Revision, live: Revision | None) -> str:
     blocking = next(iter(blocking_findings(host, revision)), None)
     if blocking is not None:
         return f"{blocking.rule}: {blocking.message}."
+    if question := confirming_of(revision).question:
+        return f"{RULE}: {question}: a person has to confirm that."
     mass = mass_change_of(live, revision)
     if mass.drops_many:
         return f"Revision {revision.number} would drop {mass.dropped} of {mass.live} models."

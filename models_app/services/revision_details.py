@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from django.db.models import Max
 
 from gpus_app.models import Host, HostSetting
 from models_app import convert
 from models_app.core.errors import ExportError
+from models_app.core.export.memory_rules import BudgetFigures
 from models_app.core.export.revisions.causes import Inputs, Section
 from models_app.core.export.revisions.outline import outline_of_document
-from models_app.core.generate import Generated
+from models_app.core.generate import Generated, Report
+from models_app.core.units import to_gib
 from models_app.models import Change, Revision, RevisionDetails, Row
+from models_app.services.plan_notes import PlanNotes
 from models_app.services.planning import HostFacts
 from quartermaster_site.version import product_version
 
@@ -55,6 +59,27 @@ def details_of(generated: Generated, inputs: Inputs) -> RevisionDetails:
     except ExportError:
         outline = {}
     return RevisionDetails(outline=outline, inputs=asdict(inputs))
+
+
+def summary_of(report: Report, notes: PlanNotes, facts: HostFacts) -> dict[str, Any]:
+    """The report with what the rules V-08, V-10 and V-11 are asked about: doubtful flags and the budget."""
+    entries = [
+        {**item, "doubtful": list(flags)} if (flags := notes.doubtful.get(item["id"])) else item
+        for item in report.entries
+    ]
+    return {**report.as_json(), "entries": entries, "budget": asdict(_figures(facts))}
+
+
+def _figures(facts: HostFacts) -> BudgetFigures:
+    """Devices by the names that the host's programs have for them."""
+    named = [backend.budget for backend in facts.backends.values() if backend.budget is not None]
+    devices = {
+        name: to_gib(size)
+        for budget in named
+        if len(budget.backend_ids) > 1
+        for name, size in zip(budget.backend_ids, budget.device_bytes, strict=False)
+    }
+    return BudgetFigures(to_gib(facts.budget.target_bytes), to_gib(facts.budget.ram_bytes), devices)
 
 
 def copy_details(source: Revision, target: Revision) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from gpus_app.models import Host
+from models_app.core.export.confirming import RULE, record_of
+from models_app.core.export.revisions.mass_change import MASS_CHANGE
 from models_app.models import Publishing, Revision, RevisionDetails
 from models_app.selectors.comparing import live_revision, mass_change_of, publishing_of, watch_of
+from models_app.selectors.confirming import confirming_of
 from models_app.selectors.entry_sight import EntrySight
 from models_app.selectors.host_findings import adapters_to_check, blocking_findings, files_to_check
 from models_app.services.drift import forget_question, note_ours, require_undrifted
@@ -34,6 +38,7 @@ def start_write(
     message: str = "",
     typed_slug: str = "",
     lift_pin: bool = False,
+    confirmed: Collection[str] = (),
     actor: Actor,
 ) -> Started:
     """Hand the text, its hash and what the file must look like now to the host.
@@ -41,6 +46,7 @@ def start_write(
     `replace`: a person allows whatever lies there to be replaced (after a backup), for this write alone. `seen_path`
     is the path that was shown to the person who asked; EditConflict when the target is another one by now, or the text
     is no longer the newest. `typed_slug` confirms a mass change (V-18), `lift_pin` gives a pinned host free.
+    `confirmed` are the rules that somebody ticked (V-08).
     """
     require(actor.user, Level.MANAGE if replace else Level.OPERATE, revision.host)
     message = checked_message(message)
@@ -54,6 +60,7 @@ def start_write(
             raise Refused(f"{host} is pinned to revision {publishing.pinned.number}: lift the pin first.")
         if publishing.policy == Publishing.Policy.APPROVAL and revision.sha256 != host.written_sha256:
             _approve(revision, actor)
+        require_ticked(revision, confirmed, actor)
         _require_confirmed(host, revision, typed_slug, actor)
         _require_host_agrees(host, revision, actor)
         return queue_write(host=host, revision=revision, replace=replace, message=message, actor=actor)
@@ -115,6 +122,26 @@ def _require_confirmed(host: Host, revision: Revision, typed_slug: str, actor: A
     if typed_slug.strip() != host.slug:
         text = f"Type {host.slug} to confirm: this text drops many models, or a folder is away."
         raise Refused(text, fields={"slug": text})
+    _keep_confirmed(revision, {"rule": MASS_CHANGE}, actor)
+
+
+def require_ticked(revision: Revision, confirmed: Collection[str], actor: Actor) -> None:
+    """V-08: flags that somebody has to confirm, unless that was done before. Keeps who did it with the text."""
+    confirming = confirming_of(revision)
+    if not confirming.left:
+        return
+    if RULE not in confirmed:
+        text = f"Confirm {RULE} first: {confirming.question}."
+        raise Refused(EntrySight(actor.user, revision.host).shown(text), fields={"confirm": f"Tick {RULE}."})
+    _keep_confirmed(revision, record_of(confirming.left), actor)
+    record(
+        actor, "config.confirm", subject=revision, host_slug=revision.host.slug, reason=f"{RULE}: {confirming.question}"
+    )
+
+
+def _keep_confirmed(revision: Revision, what: dict[str, Any], actor: Actor) -> None:
+    revision.confirmed = [*revision.confirmed, {**what, "by": actor.name}]
+    revision.save(update_fields=["confirmed"])
 
 
 def queue_write(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -20,7 +21,7 @@ from models_app.pages.difference import difference_view
 from models_app.pages.fragment_lines import fragment_lines
 from models_app.pages.review_page import foreign_text, review_side
 from models_app.pages.shell import remember_host
-from models_app.selectors.comparing import compare_revisions, live_revision, publishing_of
+from models_app.selectors.comparing import Comparison, compare_revisions, live_revision, publishing_of
 from models_app.selectors.entry_sight import EntrySight, Seen, seen_part
 from models_app.selectors.host_findings import host_findings
 from models_app.selectors.sight import IN_PARTS
@@ -58,6 +59,7 @@ def config_write(request: Request, slug: str, number: int) -> HttpResponse:
             message=request.POST.get("message", ""),
             typed_slug=request.POST.get("slug", ""),
             lift_pin=request.POST.get("lift") == "1",
+            confirmed=request.POST.getlist("confirm"),
             actor=actor_of(request),
         )
     except Refused as error:
@@ -79,6 +81,7 @@ def config_submit(request: Request, slug: str, number: int) -> HttpResponse:
             revision=revision,
             message=request.POST.get("message", ""),
             seen_path=request.POST.get("path"),
+            confirmed=request.POST.getlist("confirm"),
             actor=actor_of(request),
         )
     except Refused as error:
@@ -114,8 +117,9 @@ def _review(
     if revision is not None:
         comparison, sight = compare_revisions(live_revision(host), revision), EntrySight(request.user, host)
         seen = seen_part(comparison, sight)
-        found = host_findings(host, revision, comparison, untouched=untouched_models(seen.comparison))
-        config = config_view(host, revision, sight, found)
+        untouched = untouched_models(seen.comparison)
+        found = host_findings(host, revision, comparison, untouched=untouched, sees=sight.sees)
+        config = config_view(host, revision, sight, found, partial(_model_link, seen.comparison))
         context |= difference_context(request, seen) | {
             "config": config,
             "side": review_side(
@@ -133,6 +137,13 @@ def _review(
             "fragments": fragment_lines(host, revision.dialect, sight),
         }
     return page(request, "config/config_review.html", context, status=status)
+
+
+def _model_link(comparison: Comparison, name: str) -> str:
+    """The page of the model that an entry of the text is of; "" where there is none that the person sees."""
+    model = comparison.outline.models.get(name)
+    row = comparison.rows.get(model.path) if model else None
+    return reverse("models:model-show", args=[row]) if row else ""
 
 
 def difference_context(request: Request, seen: Seen) -> dict[str, Any]:

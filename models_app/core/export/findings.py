@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from models_app.core.export import scalars
 
 BLOCK = "block"
+CONFIRM = "confirm"
 WARN = "warn"
 NOTE = "note"
 MAX_MESSAGE = 400

@@ -13,7 +13,7 @@ from models_app.core.launch.flag_table import FlagTable, Word, read_words
 from models_app.core.launch.macros import PORT
 from models_app.core.launch.ownership import fields_behind, owned_by
 from models_app.core.launch.tokens import POSIX, command_lines, split_command
-from models_app.core.launch.validate import UNKNOWN, UNVERIFIED, plumbing_warnings, validate_tokens
+from models_app.core.launch.validate import PLUMBING, UNKNOWN, UNVERIFIED, plumbing_warnings, validate_tokens
 
 BAD, WARN, NOTE = "bad", "warn", "note"
 _SHELL = re.compile(r"^(?:\||\|\||&&?|;|[0-9]?>{1,2}.*|<.*)$|\$\{?[A-Za-z_]")
@@ -119,6 +119,23 @@ def _plumbing(words: Sequence[Word]) -> list[TextFinding]:
         )
         for knob, consequence in plumbing_warnings(owned_by(words))
     ]
+
+
+def doubtful_flags(table: FlagTable, words: Sequence[str], help_spellings: Sequence[str] | None) -> tuple[str, ...]:
+    """Flags of a person's words, in their order, that a host's file is not written with unasked (V-08).
+
+    Those that neither we nor the build know, and those that belong to the router. The port is right or refused.
+    """
+    read = read_words(table, words)
+    issues = () if help_spellings is None else validate_tokens(table, words, help_spellings)
+    unknown = {issue.token for issue in issues if issue.kind == UNKNOWN}
+    doubtful = {
+        word.flag.name: None
+        for word in read
+        if word.flag is not None
+        and (word.flag.name in unknown or (word.row and word.row.knob in PLUMBING and word.row.knob != "port"))
+    }
+    return tuple(doubtful)
 
 
 def text_problem(table: FlagTable, text: str, rules: str = POSIX) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from models_app.core.export.revisions.compare import Difference
 
+MASS_CHANGE = "V-18"
 SHARE = 0.30
 FEWEST = 3
 

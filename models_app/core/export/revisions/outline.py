@@ -191,12 +191,13 @@ def _pairs(words: Sequence[str], table: FlagTable) -> list[tuple[str, str]]:
         if pairs and (word.is_value or loose):
             pairs[-1][1].append(word.text)
         elif word.flag is not None:
-            name = _long_name(word.flag.name, table)
+            name = flag_name(word.flag.name, table)
             pairs.append((name, [word.flag.value] if word.flag.inline else []))
     return [(name, " ".join(values)) for name, values in pairs]
 
 
-def _long_name(flag: str, table: FlagTable) -> str:
+def flag_name(flag: str, table: FlagTable) -> str:
+    """How an outline calls a flag: by its long name without dashes where llama-server knows it, else as written."""
     if table is LLAMA and (option := option_of_flag(flag)):
         return option.spelling(flag) if flag in option.negated else option.name
     row = table.lookup(flag)
