@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def run(quick: bool = False, *, minutes: float | None = None, seed: int | None =
         *({"name": f"jobs {key}", "value": number, "unit": ""} for key, number in sorted(_jobs().items())),
         {"name": "looks at routers' files", "value": chaos.looks, "unit": ""},
         {"name": "of these wrong", "value": len(chaos.wrong), "unit": "", "limit_value": 0},
-        {"name": "longest silence of a job", "value": chaos.silence, "unit": "s", "limit_value": STUCK_SECONDS},
+        {"name": "longest silence of a job", "value": chaos.silence.longest, "unit": "s", "limit_value": STUCK_SECONDS},
         {"name": "until all was done, after the last kill", "value": calm, "unit": "s"},
         {"name": "files, rows or backups lost", "value": 0, "unit": "", "limit_value": 0},
     ]
@@ -66,7 +65,7 @@ class Chaos:
         self.asked: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.wrong: list[str] = []
-        self.looks, self.silence, self._edits = 0, 0.0, 0
+        self.looks, self.silence, self._edits = 0, Silence(), 0
         self._texts: dict[str, set[bytes]] = {}
         self._models: dict[Path, bytes] = {}
 
@@ -176,7 +175,7 @@ class Chaos:
                 self.looks += 1
                 if not self._is_ours(machine, path):
                     self.wrong.append(f"{path} is no text of {machine.slug}")
-        self.silence = max(self.silence, _longest_silence())
+        self.silence.look()
 
     def _is_ours(self, machine: Machine, path: Path) -> bool:
         try:
@@ -268,15 +267,22 @@ def _bytes_of(revision: Any) -> bytes:
     return resolved(revision.text, secrets_of([revision.text])).encode()
 
 
-def _longest_silence() -> float:
-    """Seconds since the last sign of the unfinished job that has given none for longest."""
-    from django.utils import timezone
+class Silence:
+    """How long unfinished jobs give no sign of life, by this program's clock: the product may set its times anew."""
 
-    from quartermaster_site.jobs.models import UNFINISHED, Job
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._seen: dict[int, tuple[object, float]] = {}
 
-    now = timezone.now()
-    silent = [now - (job.heartbeat_at or job.queued_at) for job in Job.objects.filter(state__in=UNFINISHED)]
-    return max(silent, default=timedelta()).total_seconds()
+    def look(self) -> None:
+        """A new state, a beginning or a heartbeat is a sign."""
+        from quartermaster_site.jobs.models import UNFINISHED, Job
+
+        now, before, self._seen = time.monotonic(), self._seen, {}
+        for pk, *signs in Job.objects.filter(state__in=UNFINISHED).values_list("pk", "state", "heartbeat_at"):
+            known, since = before.get(pk, (signs, now))
+            self._seen[pk] = (signs, since if known == signs else now)
+            self.longest = max(self.longest, now - self._seen[pk][1])
 
 
 def _jobs() -> dict[str, int]:
