@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpus_app.models import Host
 from models_app.core.errors import ExportError
@@ -35,6 +35,7 @@ class Comparison:
     unread_roots: Sequence[str]
     rows: Mapping[str, int]
     """Path -> model, for links."""
+    outline_before: Outline = field(default_factory=Outline)
 
     @property
     def mass(self) -> MassChange:
@@ -70,6 +71,7 @@ def compare_revisions(before: Revision | None, after: Revision) -> Comparison:
         undone=undone,
         unread_roots=unread_roots(after.host),
         rows=dict(Row.objects.filter(host=after.host).order_by().values_list("path", "pk")),
+        outline_before=old,
     )
 
 

@@ -31,13 +31,17 @@ class Confirming:
         return list(confirm_findings(doubts, left))
 
 
-def confirming_of(revision: Revision, outline: Outline | None = None) -> Confirming:
-    """No query where no flag of the text is doubtful. What is live, or was confirmed once, is not asked again."""
+def confirming_of(revision: Revision, outline: Outline | None = None, standing: Outline | None = None) -> Confirming:
+    """What is live, or was confirmed once, is not asked again. No query where no flag of the text is doubtful.
+
+    `outline` is of the text, `standing` of the live one, where they are known.
+    """
     entries = [item for item in revision.summary.get("entries", []) if item.get("doubtful")]
     if not entries:
         return Confirming()
     doubts = doubts_of(outline or outline_of_revision(revision), entries)
-    live = live_revision(revision.host)
     kept = Revision.objects.filter(host=revision.host).exclude(confirmed=[]).values_list("confirmed", flat=True)
-    standing = outline_of_revision(live) if live else Outline()
+    if standing is None:
+        live = live_revision(revision.host)
+        standing = outline_of_revision(live) if live else Outline()
     return Confirming(doubts, unconfirmed(doubts, standing, chain(revision.confirmed, *kept)))

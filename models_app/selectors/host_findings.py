@@ -56,7 +56,7 @@ def host_findings(
         _strange_programs(host, revision, outline),
         file_findings(files_of(outline, windows=host.os_family == "windows"), gone_files(host)),
         stale_findings(_age_minutes(folders)),
-        _to_confirm(revision, outline, sees),
+        _to_confirm(revision, outline, comparison, sees),
         _refused_flags(host, outline),
         _of_memory(revision, outline, sees),
         note_findings(revision.text),
@@ -124,9 +124,9 @@ def _strange_programs(host: Host, revision: Revision, outline: Outline) -> Itera
     return program_findings(outline, planned, programs, guard.program, windows=host.os_family == "windows")
 
 
-def _to_confirm(revision: Revision, outline: Outline, sees: Sees) -> list[CheckFinding]:
-    """V-08."""
-    confirming = confirming_of(revision, outline)
+def _to_confirm(revision: Revision, outline: Outline, comparison: Comparison | None, sees: Sees) -> list[CheckFinding]:
+    """V-08. A comparison is with the live text."""
+    confirming = confirming_of(revision, outline, comparison.outline_before if comparison else None)
     return confirming.findings(lambda name: sees(name, outline.models[name].path))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from models_app.core.catalog import Finding, Plan
-from models_app.core.export.revisions.outline import flag_name
 from models_app.core.launch.compose import CUSTOM
 from models_app.core.launch.findings import doubtful_flags
 from models_app.core.launch.llama_flags import LLAMA
@@ -28,13 +27,13 @@ def refused_words(plans: Sequence[Plan], backend: BackendFacts) -> Sequence[str]
 
 
 def doubtful_of(plan: Plan, backend: BackendFacts) -> Sequence[str]:
-    """Flags that a person put into this command and has to confirm (V-08), as outlines of files call them."""
+    """Flags that a person put into this command and has to confirm (V-08), as typed."""
     table = table_of("llama" if plan.engine in LLAMA_ENGINES else plan.engine)
     words = [token.text for token in plan.tokens if token.source == CUSTOM]
     if table is None or not words:
         return ()
     flags = None if backend.flags is None else tuple(backend.flags)
-    return [flag_name(flag, table) for flag in doubtful_flags(table, words, flags)]
+    return doubtful_flags(table, words, flags)
 
 
 def command_findings(refused: Mapping[str, Sequence[str]]) -> Iterable[Finding]:

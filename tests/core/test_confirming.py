@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models_app.core.export.confirming import confirm_findings, doubts_of, record_of, unconfirmed
-from models_app.core.export.revisions.outline import ModelOutline, Outline
+from models_app.core.export.revisions.outline import ModelOutline, Outline, outline_of
 from models_app.core.launch.findings import doubtful_flags
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.sd_flags import SD
@@ -36,7 +36,7 @@ def of_values(**values: str) -> Outline:
 
 
 ENTRIES = [
-    {"id": "a", "doubtful": ["--odd", "host", "--not-in-the-file"]},
+    {"id": "a", "doubtful": ["--odd", "--host", "--not-in-the-file"]},
     {"id": "b"},
     {"id": "gone", "doubtful": ["-x"]},
 ]
@@ -45,6 +45,17 @@ DOUBTS = {"a": {"--odd": "1", "host": "0.0.0.0"}}
 
 def test_only_what_the_file_has_is_doubtful() -> None:
     assert doubts_of(of_values(), ENTRIES) == DOUBTS
+
+
+def test_flags_are_found_however_the_program_is_called() -> None:
+    text = "models:\n  a:\n    cmd: {} -m /other.gguf --odd 1 2 --port ${{PORT}}\n"
+    entries = [{"id": "a", "doubtful": ["-m", "--odd"]}]
+    known = outline_of("llama-swap", text.format("/opt/llama-server"))
+    assert doubts_of(known, entries) == {"a": {"model": "/other.gguf", "--odd": "1 2"}}
+    wrapped = outline_of("llama-swap", text.format("/opt/start.sh"))
+    assert doubts_of(wrapped, entries) == {"a": {"-m": "/other.gguf", "--odd": "1 2"}}
+    presets = outline_of("llama-server", "version = 1\n\n[a]\nmodel = /other.gguf\n")
+    assert doubts_of(presets, entries) == {"a": {"model": "/other.gguf"}}
 
 
 def test_nothing_is_asked_twice_and_another_value_is_new() -> None:

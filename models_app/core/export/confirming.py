@@ -12,7 +12,7 @@ from typing import Any
 
 from models_app.core.export.findings import CONFIRM, NOTE, CheckFinding, finding
 from models_app.core.export.memory_rules import first_of
-from models_app.core.export.revisions.outline import Outline, Value
+from models_app.core.export.revisions.outline import Outline, Value, name_in
 
 RULE = "V-08"
 Doubts = Mapping[str, Mapping[str, Value]]
@@ -20,12 +20,14 @@ Doubts = Mapping[str, Mapping[str, Value]]
 
 
 def doubts_of(outline: Outline, entries: Iterable[Mapping[str, Any]]) -> Doubts:
-    """Doubtful flags that planning noted and that the file has."""
+    """Doubtful flags that planning noted, as people typed them, and that the file has."""
     found: dict[str, Mapping[str, Value]] = {}
     for item in entries:
-        flags = item.get("doubtful")
-        model = outline.models.get(str(item.get("id"))) if flags else None
-        if model is not None and (held := {flag: model.flags[flag] for flag in flags or () if flag in model.flags}):
+        model = outline.models.get(str(item.get("id")))
+        if model is None or not item.get("doubtful"):
+            continue
+        names = (name_in(model, flag) for flag in item["doubtful"])
+        if held := {name: model.flags[name] for name in names if name in model.flags}:
             found[str(item["id"])] = held
     return found
 

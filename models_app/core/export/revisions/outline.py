@@ -183,6 +183,11 @@ def _table_of(program: Sequence[str]) -> FlagTable:
     return SD if name.startswith("sd") else _NO_TABLE
 
 
+def name_in(model: ModelOutline, flag: str) -> str:
+    """How this outline calls a flag that somebody typed. Only presets name no program."""
+    return _long_name(flag, _table_of(model.program.split(" ")) if model.program else LLAMA)
+
+
 def _pairs(words: Sequence[str], table: FlagTable) -> list[tuple[str, str]]:
     """Flags with their values in order. A flag that the table does not know takes all words up to the next flag."""
     pairs: list[tuple[str, list[str]]] = []
@@ -191,13 +196,12 @@ def _pairs(words: Sequence[str], table: FlagTable) -> list[tuple[str, str]]:
         if pairs and (word.is_value or loose):
             pairs[-1][1].append(word.text)
         elif word.flag is not None:
-            name = flag_name(word.flag.name, table)
+            name = _long_name(word.flag.name, table)
             pairs.append((name, [word.flag.value] if word.flag.inline else []))
     return [(name, " ".join(values)) for name, values in pairs]
 
 
-def flag_name(flag: str, table: FlagTable) -> str:
-    """How an outline calls a flag: by its long name without dashes where llama-server knows it, else as written."""
+def _long_name(flag: str, table: FlagTable) -> str:
     if table is LLAMA and (option := option_of_flag(flag)):
         return option.spelling(flag) if flag in option.negated else option.name
     row = table.lookup(flag)
