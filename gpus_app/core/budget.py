@@ -11,6 +11,7 @@ from gpus_app.core.device_listing import number_of
 from gpus_app.core.gpu_set import GpuDevice, GpuSet
 from gpus_app.core.readings import DeviceReading, MemoryReading
 from gpus_app.core.runtimes import CUDA, runtime_bytes, runtime_of
+from gpus_app.core.shares import in_order, shared
 from gpus_app.core.units import GIB, floor_gib, from_gib
 
 NVIDIA = "nvidia"
@@ -108,8 +109,8 @@ class Budget:
         target = min(max(0, target_bytes), _MOST_BYTES)
         least = [min(weight, _LEAST_SHARE_BYTES) for weight in weights]
         if self.ranks and self.ranks[-1] == min(self.ranks) and sum(least) <= target < self.target_bytes:
-            return replace(self, device_bytes=_in_order(target, weights, least, self.ranks))
-        return replace(self, device_bytes=_shared(target, weights, limits))
+            return replace(self, device_bytes=in_order(target, weights, least, self.ranks))
+        return replace(self, device_bytes=shared(target, weights, limits))
 
     def with_ram(self, ram_gib: float) -> Budget:
         return replace(self, ram_bytes=_bytes_of(ram_gib))
@@ -287,34 +288,6 @@ def high_water(samples: Iterable[float], mark: float = 0.0) -> Iterator[float]:
     for sample in samples:
         mark = max(mark, sample)
         yield mark
-
-
-def _shared(target_bytes: int, weights: Sequence[int], limits: Sequence[int]) -> tuple[int, ...]:
-    """The target by weight, no share above its limit."""
-    shares = [0] * len(weights)
-    open_ends = [position for position, weight in enumerate(weights) if weight > 0]
-    left = target_bytes
-    while open_ends:
-        total = sum(weights[position] for position in open_ends)
-        wanted = {position: left * weights[position] // total for position in open_ends}
-        full = [position for position in open_ends if wanted[position] >= limits[position]]
-        for position in full or open_ends:
-            shares[position] = min(wanted[position], limits[position])
-        left -= sum(shares[position] for position in full)
-        open_ends = [position for position in open_ends if full and position not in full]
-    return tuple(shares)
-
-
-def _in_order(target_bytes: int, weights: Sequence[int], least: Sequence[int], ranks: Sequence[int]) -> tuple[int, ...]:
-    """The least for each, and the rest up to their weights, those of a lower rank first."""
-    shares = list(least)
-    left = target_bytes - sum(least)
-    for rank in sorted(set(ranks)):
-        more = [weight - held if own == rank else 0 for weight, held, own in zip(weights, least, ranks, strict=True)]
-        given = _shared(min(left, sum(more)), more, more)
-        shares = [held + size for held, size in zip(shares, given, strict=True)]
-        left -= sum(given)
-    return tuple(shares)
 
 
 def _bytes_of(value_gib: float) -> int:

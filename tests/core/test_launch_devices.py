@@ -10,6 +10,7 @@ from gpus_app.core.readings import DeviceReading
 from gpus_app.core.units import GIB
 from models_app.core.catalog import Plan
 from models_app.core.export.entry import plan_env
+from models_app.core.export.groups import is_cpu_model
 from models_app.core.plans import plan_row
 from models_app.core.plans.launch_devices import launch_budget
 from models_app.core.settings import Override, Settings
@@ -85,6 +86,18 @@ def test_devices_that_the_text_names_are_those_of_the_launch(zoo_header, text, s
     assert plan_env(plan, launch_budget(several, Override(custom_args=text))) == [ORDER]
     if len(sizes) == 1:
         assert words(plan, "--main-gpu", "--tensor-split") == [], "positions in a list of one"
+
+
+@pytest.mark.parametrize("text", ["--device none", "-dev NONE", "--device=none -ngl 99"])
+def test_a_text_that_keeps_off_the_gpus_is_planned_for_ram(zoo_header, text):
+    """As the field does (sizing.md 12.3)."""
+    by_field, _ = planned(zoo_header, budget(), device="cpu")
+    by_text, _ = planned(zoo_header, budget(), custom_args=text)
+    assert (by_text.est_vram_bytes, by_text.est_ram_bytes) == (0, by_field.est_ram_bytes)
+    assert (by_text.verdict, by_text.placement) == (by_field.verdict, by_field.placement)
+    assert sum(word.partition("=")[0] in ("--device", "-dev") for word in by_text.argv) == 1
+    assert is_cpu_model(Override(custom_args=text))
+    assert not is_cpu_model(Override(custom_args="--device CUDA0"))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from models_app.core.launch.cpu_device import CPU, keeps_off_gpus
 from models_app.core.settings.overrides import Override
 from models_app.core.settings.records import GroupSpec
 from models_app.core.state.globs import glob_match
@@ -19,7 +20,6 @@ COEXIST_FIELDS: Mapping[str, Mapping[str, Any]] = {
 }
 """Coexistence sets in written order: models that need no VRAM, kept out of the swapping of the others."""
 
-CPU = "cpu"
 EXCLUSIVE = "exclusive"
 LEFTOVER = "default"
 
@@ -42,7 +42,7 @@ def coexist_set(model_class: str, engine: str, override: Override) -> str:
 
 
 def is_cpu_model(override: Override) -> bool:
-    return override.device.strip().lower() == CPU
+    return keeps_off_gpus(override)
 
 
 def swap_group_error(override: Override) -> str:

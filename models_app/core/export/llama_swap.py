@@ -12,10 +12,10 @@ from typing import Any
 from models_app.core.errors import ExportError
 from models_app.core.export import matrix
 from models_app.core.export.document import Companion, Document, Entry, Skipped
-from models_app.core.export.groups import CPU
 from models_app.core.export.guarding import guard_notes
 from models_app.core.export.llama_swap_entry import Converted, convert_entry
 from models_app.core.export.top import MIN_HEALTH_TIMEOUT_SECONDS
+from models_app.core.launch.cpu_device import CPU
 
 DROPPED_TOP = ("vramBudgetGB", "ramBudgetGB", "slotCache", "promptEnhancers")
 """Blocks without a counterpart, named in one note."""

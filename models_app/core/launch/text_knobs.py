@@ -21,7 +21,9 @@ class TextKnobs:
     split_mode: str = ""
     main_gpu: str = ""
     devices: tuple[str, ...] = ()
-    """The list of `--device`, without `none`."""
+    """The list of `--device`."""
+    no_device: bool = False
+    """`--device none`."""
     draft_tokens: int = 0
     draft_k: str = ""
     draft_v: str = ""
@@ -38,6 +40,8 @@ def read_text_knobs(text: str, rules: str = POSIX) -> TextKnobs:
 def text_knobs_of(tokens: list[str]) -> TextKnobs:
     """The knobs of the words of a command."""
     given = dict(flag_values(tokens))
+    listed = tuple(name for name in given.get("device", "").split(",") if name)
+    none = [name.lower() for name in listed] == ["none"]
     return TextKnobs(
         batch=_number(given.get("batch", "")) or None,
         kv_unified="--no-kv-unified" not in given,
@@ -46,7 +50,8 @@ def text_knobs_of(tokens: list[str]) -> TextKnobs:
         tensor_split=given.get("tensorSplit", ""),
         split_mode=given.get("splitMode", ""),
         main_gpu=given.get("mainGpu", ""),
-        devices=tuple(name for name in given.get("device", "").split(",") if name and name.lower() != "none"),
+        devices=() if none else listed,
+        no_device=none,
         draft_tokens=_number(given.get("specDraftNMax", "")),
         draft_k=given.get("kvKDraft", ""),
         draft_v=given.get("kvVDraft", ""),

@@ -9,6 +9,7 @@ from gpus_app.core.budget import Budget
 from models_app.core.catalog import Header, Placement, Plan, Row
 from models_app.core.launch.backends import executable, executable_word
 from models_app.core.launch.compose import Composition
+from models_app.core.launch.cpu_device import keeps_off_gpus
 from models_app.core.launch.llama import llama_command
 from models_app.core.launch.numbers import number_text
 from models_app.core.launch.ownership import runs_text_only
@@ -84,7 +85,7 @@ def plan_profile(model: Model, profile: Profile) -> Plan:
 def place_profile(model: Model, profile: Profile) -> PlannedProfile:
     """The launch that the search finds for one profile."""
     settings = model.settings
-    budget = _budget(launch_budget(model.budget, profile.override, model.word_rules), profile.override)
+    budget = _budget(model, profile.override)
     own = with_server_defaults(profile.override, model.word_rules)
     pinned = pinned_of(model.header, own, len(budget.device_bytes), settings.kv_quant, model.word_rules)
     spec = _spec(model, pinned.override)
@@ -107,10 +108,11 @@ def excess_of(excesses: Sequence[Excess], server: str) -> Excess:
     return next((excess for excess in excesses if executable_word(excess.server) == server), NO_EXCESS)
 
 
-def _budget(budget: Budget, override: Override) -> Budget:
-    """The profile's own target over the devices, or none for a model that is kept off the GPU."""
-    if override.device == "cpu":
-        return budget.without_devices()
+def _budget(model: Model, override: Override) -> Budget:
+    """The profile's own target over the devices that it uses, or none for a model that is kept off the GPU."""
+    if keeps_off_gpus(override, model.word_rules):
+        return model.budget.without_devices()
+    budget = launch_budget(model.budget, override, model.word_rules)
     return budget.with_target(from_gib(override.vram_target_gb)) if override.vram_target_gb > 0 else budget
 
 
@@ -188,7 +190,11 @@ def _projector(model: Model, profile: Profile) -> Projector | None:
     size = header.file_size_bytes if header is not None else 0
     if not own:
         size = size or model.row.mmproj_size_bytes
-    in_ram = profile.projector != ON_GPU or not model.budget.device_bytes or profile.override.device == "cpu"
+    in_ram = (
+        profile.projector != ON_GPU
+        or not model.budget.device_bytes
+        or keeps_off_gpus(profile.override, model.word_rules)
+    )
     return projector_of(header, size, model.settings.vision_overhead_gb, in_ram=in_ram)
 
 

@@ -61,12 +61,7 @@ def pinned_of(header: Header, override: Override, devices: int, fleet_kv_type: s
         warnings.append(f"The launch text asks for {pins.parallel:,} slots; plans go up to {slots}.")
     if pair is not None and pair.k != pair.v:
         warnings.append(_MIXED.format(k=pair.k, v=pair.v))
-    if own.override_tensor.strip():
-        warnings.append("Tensors are moved by -ot; the estimate does not follow that.")
-    if devices > 1 and (mode := split_mode(override, rules)) not in (ALONE, BY_LAYERS):
-        warnings.append(
-            f"The estimate shares whole layers among the devices and does not follow --split-mode {mode[:20]}."
-        )
+    warnings += _not_followed(own, devices, split_mode(override, rules))
     given = {
         "ctx": ctx is not None,
         "layers": gpu_layers is not None,
@@ -90,6 +85,17 @@ def pinned_of(header: Header, override: Override, devices: int, fleet_kv_type: s
         unjudged=_split_problem(own.tensor_split, devices),
         warnings=tuple(warnings),
     )
+
+
+def _not_followed(own: Override, devices: int, mode: str) -> list[str]:
+    """What the launch says about memory and the estimate does not follow."""
+    warnings = []
+    if own.override_tensor.strip():
+        warnings.append("Tensors are moved by -ot; the estimate does not follow that.")
+    if devices > 1 and mode not in (ALONE, BY_LAYERS):
+        text = f"The estimate shares whole layers among the devices and does not follow --split-mode {mode[:20]}."
+        warnings.append(text)
+    return warnings
 
 
 def _with_text(own: Override, text: TextKnobs) -> Override:

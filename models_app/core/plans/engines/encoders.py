@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from models_app.core.classes import decision, embedding
+from models_app.core.launch.cpu_device import keeps_off_gpus
 from models_app.core.launch.llama_flags import LLAMA
 from models_app.core.launch.macros import PORT
 from models_app.core.launch.paths import argument_path, raw_path
@@ -49,7 +50,7 @@ def _placed(request: Request, window: int) -> list[str]:
 
 
 def _on_cpu(request: Request) -> bool:
-    return request.override.device.strip().lower() == CPU
+    return keeps_off_gpus(request.override, request.word_rules)
 
 
 def _answer(request: Request, lines: list[str], kv_gib: float) -> Answer:
