@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from gpus_app.core.units import round_half_up
 from quartermaster_site.errors import Refused
 
 SECTION = "memory"
@@ -76,11 +77,11 @@ class MemorySettings:
 
     @property
     def warnings(self) -> dict[str, str]:
-        """Field -> what is odd about its value, although it is kept."""
+        """Field -> what is odd about its value, although it is kept. Figures are compared as they are shown."""
         found = {}
-        if self.target_vram_gib and self.capacity_gib and self.target_vram_gib > self.capacity_gib:
+        if self.capacity_gib and round_half_up(self.target_vram_gib or 0.0, 1) > self.capacity_gib:
             found["targetVramGB"] = f"The devices seen have {self.capacity_gib:g} GiB together."
-        if self.max_ram_gib and self.ram_total_gib and self.max_ram_gib > self.ram_total_gib:
+        if self.ram_total_gib and round_half_up(self.max_ram_gib or 0.0, 1) > self.ram_total_gib:
             found["maxRamGB"] = f"This machine has {self.ram_total_gib:g} GiB."
         return found
 

@@ -143,6 +143,13 @@ def test_above_what_is_there_warns_and_keeps_the_value(save, host):
     assert set(settings.warnings) == {"targetVramGB", "maxRamGB"}
 
 
+@pytest.mark.parametrize(("target", "warned"), [(23.92, False), (23.94, False), (23.98, True)])
+def test_what_is_rounded_for_the_page_warns_of_nothing(save, host, target, warned):
+    Device.objects.create(host=host, index=0, name="Card", total_bytes=int(23.94 * GIB), free_bytes=20 * GIB)
+    save(targetVramGB=target)
+    assert bool(selectors.memory_settings(fresh(host)).warnings) == warned
+
+
 def test_auto_vram_only_lowers_the_target(save, host):
     Device.objects.create(host=host, index=0, name="Card", total_bytes=24 * GIB, free_mark_bytes=10 * GIB)
     save(targetVramGB=22, autoVram=True)
