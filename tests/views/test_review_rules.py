@@ -11,6 +11,8 @@ import pytest
 from django.test import Client
 
 from gpus_app.models import Host
+from gpus_app.selectors import get_host
+from gpus_app.services import request_plan
 from models_app.models import Publishing, Revision, RevisionDetails, Row
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import Policy
@@ -112,3 +114,22 @@ def test_a_policy_hides_models_from_lines_and_counts(target: Path, viewer: Clien
     assert "qwen3-8b" not in page
     assert "V-08" not in page
     assert "V-11" not in page
+
+
+def test_groups_and_idle_times_of_the_settings_say_what_is_always_loaded(
+    scanned: Host, admin: Client, django_capture_on_commit_callbacks: Any
+) -> None:
+    """Planned as in the product: everything together, and nothing ever unloaded."""
+    groups = {"groups": [{"name": "all", "match": ["*"], "coexist": True}]}
+    scanned.settings.create(section="groups", values=groups, version=1)
+    memory = scanned.settings.get(section="memory")
+    run(django_capture_on_commit_callbacks, lambda: request_plan(host=scanned, actor=Actor()))
+    assert "V-11" not in text_of(admin.get("/config/local/review/"))
+    memory.values |= {"ttlSec": 0}
+    memory.save()
+    run(django_capture_on_commit_callbacks, lambda: request_plan(host=scanned, actor=Actor()))
+    page = text_of(admin.get("/config/local/review/"))
+    assert re.search(r"V-11 4 models are always loaded and need together [\d.]+ GiB of VRAM, where 22\.5 are", page)
+    Host.objects.update(publish_dialect="quartermaster")
+    run(django_capture_on_commit_callbacks, lambda: request_plan(host=get_host("local"), actor=Actor()))
+    assert "V-11" not in text_of(admin.get("/config/local/review/")), "that router makes room by its budget"
