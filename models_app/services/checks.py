@@ -17,7 +17,7 @@ from models_app import check_settings, convert
 from models_app.check_settings import check_settings_of
 from models_app.core.catalog import MemoryUse, Projection
 from models_app.core.errors import VerifyError
-from models_app.core.export.environment import entry_env
+from models_app.core.export.entry import plan_env
 from models_app.core.launch.backends import kind_of
 from models_app.core.planning.table import model_table
 from models_app.core.plans.verification import FIT_PARAMS_SECONDS, question_of
@@ -62,20 +62,11 @@ def check_inputs(row: Row, preview: Preview) -> dict[str, Any]:
         question = question_of(plan, model_table(preview.header))
     except VerifyError as error:
         raise Refused(f"This plan cannot be checked: {error.message}.") from error
-    split = plan.placement.tensor_split if plan.placement else ()
-    budget = preview.budget
-    env = entry_env(
-        "llm",
-        device_count=len(budget.device_bytes),
-        tensor_split=split,
-        visible_ids=budget.visible_ids,
-        only_device=budget.only_id,
-    )
     return {
         "server": plan.argv[0],
         "named": check_settings_of(row.host).program,
         "words": list(question.words),
-        "variables": dict(item.split("=", 1) for item in env),
+        "variables": dict(item.split("=", 1) for item in plan_env(plan, preview.budget)),
         "devices": len(question.plain.devices),
         "seconds": FIT_PARAMS_SECONDS,
         "launch": launch_digest(row, plan),
