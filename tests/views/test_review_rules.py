@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from gpus_app.models import Host
+from gpus_app.models import Device, Host
 from gpus_app.selectors import get_host
 from gpus_app.services import request_plan
 from models_app.models import Publishing, Revision, RevisionDetails, Row
 from quartermaster_site.access.audit import Actor
 from quartermaster_site.access.models import Policy
 from quartermaster_site.access.tokens import create_token
-from tests.views.conftest import run
+from tests.views.conftest import GIB, run
 from tests.views.test_review import text_of
 
 
@@ -133,3 +134,20 @@ def test_groups_and_idle_times_of_the_settings_say_what_is_always_loaded(
     Host.objects.update(publish_dialect="quartermaster")
     run(django_capture_on_commit_callbacks, lambda: request_plan(host=get_host("local"), actor=Actor()))
     assert "V-11" not in text_of(admin.get("/config/local/review/")), "that router makes room by its budget"
+
+
+def test_planning_notes_what_each_device_holds(scanned: Host, django_capture_on_commit_callbacks: Any) -> None:
+    """By the names that the host's program has for its devices."""
+    listed = []
+    for index, (name, size) in enumerate((("RTX 3090", 24), ("RTX 3060", 12))):
+        sizes = {"total_bytes": size * GIB, "free_bytes": size * GIB}
+        Device.objects.update_or_create(host=scanned, index=index, defaults={"name": name, "vendor": "nvidia", **sizes})
+        listed.append({"id": f"CUDA{index}", "name": name, "total_bytes": size * GIB, "tag": ""})
+    probe = {"kind": "llama", "flags": ["-m"], "problem": "", "devices": listed, "notes": []}
+    scanned.backends.create(slug="l", kind="llama", path="/opt/llama-server", probe=probe, probed_at=timezone.now())
+    run(django_capture_on_commit_callbacks, lambda: request_plan(host=get_host("local"), actor=Actor()))
+    summary = Revision.objects.latest("number").summary
+    assert sum(summary["budget"]["devices"].values()) == pytest.approx(summary["budget"]["vram_gib"], abs=0.02)
+    assert set(summary["budget"]["devices"]) == {"CUDA0", "CUDA1"}
+    for entry in summary["entries"]:
+        assert sum(entry["est_device_gib"].values()) == pytest.approx(entry["est_vram_gib"], abs=0.02), entry
