@@ -79,7 +79,7 @@ def test_one_line_with_the_first_models() -> None:
     many = {f"m{n}": {"--odd": "1"} for n in range(5)}
     (item,) = confirm_findings(many, many)
     assert (item.rule, item.severity, item.where) == ("V-08", "confirm", "models.m0")
-    assert item.message.startswith("5 models have flags")
+    assert item.message.startswith("5 models have flags that their server does not know")
     assert item.message.endswith("m0 (--odd), m1 (--odd), m2 (--odd) and 2 more")
     (item,) = confirm_findings(DOUBTS, {})
     assert (item.severity, item.message[-30:]) == ("note", ": a (--odd, --host); confirmed")

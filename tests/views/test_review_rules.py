@@ -55,7 +55,7 @@ def post(django_capture_on_commit_callbacks: Any) -> Callable[..., Any]:
 
 def test_findings_lead_to_their_models(target: Path, admin: Client, row_named: Callable[[str], Row]) -> None:
     html, page = admin.get("/config/local/review/").content.decode(), text_of(admin.get("/config/local/review/"))
-    assert "V-08 1 model has flags that are not known to its server, or belong to the router: qwen3-8b" in page
+    assert "V-08 1 model has flags that its server does not know, or that belong to the router: qwen3-8b" in page
     assert "V-10 1 model lies partly in RAM and is slower: mixtral-8x7b-q4_0" in page
     assert "V-11 2 models are always loaded and need together 24.0 GiB of VRAM, where 22.5 are planned: qwen3" in page
     mixtral = row_named("mixtral")

@@ -66,8 +66,8 @@ def confirm_findings(doubts: Doubts, left: Doubts) -> Iterator[CheckFinding]:
     if not told:
         return
     names = [f"{name} ({', '.join(spelled(flags))})" for name, flags in told.items()]
-    what = "flags that are not known to its server, or belong to the router"
-    text = f"{len(names):,} model{' has' if len(names) == 1 else 's have'} {what}: {first_of(names)}"
+    whose = "1 model has flags that its" if len(names) == 1 else f"{len(names):,} models have flags that their"
+    text = f"{whose} server does not know, or that belong to the router: {first_of(names)}"
     where = ("models", next(iter(told)))
     yield finding(RULE, CONFIRM if left else NOTE, where, 0, text if left else f"{text}; confirmed")
 
