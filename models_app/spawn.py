@@ -94,7 +94,8 @@ def _facts(wanted: WantedFiles, options: GuardOptions) -> Facts:
     finally:
         if cache is not None:
             cache.close()
-    return Facts(read_devices()[0], os.environ, header, projector, sizes)
+    devices, failed = read_devices()
+    return Facts(devices, os.environ, header, projector, sizes, failed)
 
 
 def _size(path: str) -> int | None:

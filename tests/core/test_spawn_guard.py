@@ -338,6 +338,16 @@ def test_cards_that_another_variable_of_rocm_hides_are_not_counted_on(zoo_header
     assert decide(argv, GuardOptions(), alone).outcome == REFUSED, "there is nothing to hide"
 
 
+@pytest.mark.parametrize("argv", [command(), ("sd-server", "--max-vram", "9")])
+def test_where_a_card_could_not_be_read_nothing_changes(zoo_header, argv):
+    """Neither what is free on it is known, nor whether the others keep their numbers."""
+    known = facts(zoo_header(DENSE), card(1), failed=("nvidia",))
+    decision = decide(argv, GuardOptions(), known)
+    assert (decision.outcome, decision.argv) == (UNCHANGED, argv)
+    assert "not every device could be read" in decision.text
+    assert decide(argv, GuardOptions(), replace(known, failed=("amd",))).outcome != UNCHANGED, "of another vendor"
+
+
 def radeon(free_gib, index=0, name="AMD A"):
     return replace(card(free_gib, index, name=name), vendor="amd")
 
@@ -373,6 +383,8 @@ def test_rocm_numbers_its_own_cards(zoo_header, readings, environment, outcome):
 def test_servers_with_a_cap_of_their_own(words, free, expected):
     decision = decide(tuple(words.split()), GuardOptions(), Facts((card(free),), BUS))
     assert " ".join(decision.argv) == expected
+    if words == "sd-server --max-vram 6.5" and free < 7:
+        assert decision.text.startswith("--max-vram 6.5 -> ")
     assert (decision.outcome == CHANGED) == (words != expected)
 
 

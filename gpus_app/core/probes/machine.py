@@ -14,16 +14,15 @@ PROBES: tuple[Callable[[], ProbeResult], ...] = (nvidia.read, amd.read, intel.re
 def read_machine(probes: Iterable[Callable[[], ProbeResult]] = PROBES) -> MachineReading:
     """All that answer are merged, with the memory; what a probe says about an absence is kept as a note."""
     results = [_ask(probe) for probe in probes]
-    failed = tuple(result.vendor for result in results if result.failed)
-    return MachineReading(_merged(results), memory.read(), _notes(results), failed)
+    return MachineReading(_merged(results), memory.read(), _notes(results), _failed(results))
 
 
 def read_devices(
     probes: Iterable[Callable[[], ProbeResult]] = PROBES,
 ) -> tuple[tuple[DeviceReading, ...], tuple[str, ...]]:
-    """The devices of all vendors, and notes about absences."""
+    """The devices of all vendors, and the vendors of which not every device could be read."""
     results = [_ask(probe) for probe in probes]
-    return _merged(results), _notes(results)
+    return _merged(results), _failed(results)
 
 
 def _merged(results: list[ProbeResult]) -> tuple[DeviceReading, ...]:
@@ -33,6 +32,10 @@ def _merged(results: list[ProbeResult]) -> tuple[DeviceReading, ...]:
     if len(answering) > 1:
         devices = [replace(device, index=position) for position, device in enumerate(devices)]
     return tuple(devices)
+
+
+def _failed(results: list[ProbeResult]) -> tuple[str, ...]:
+    return tuple(result.vendor for result in results if result.failed)
 
 
 def _notes(results: list[ProbeResult]) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def _about_llama(command: Command, options: GuardOptions, facts: Facts) -> Decis
     if facts.header is None:
         raise LeaveAlone("the header of its model cannot be read")
     names = [name for name in command.given.get("device", "").split(",") if name]
-    devices = launch_devices(facts.readings, options, facts.environment, command.program, names)
+    devices = launch_devices(facts, options, command.program, names)
     return Placing.of(command, options, facts.header, facts, devices).decision()
 
 
@@ -52,12 +52,13 @@ def _about_others(argv: tuple[str, ...], options: GuardOptions, facts: Facts) ->
     """Servers with a cap of their own, and models that must keep off the GPU. They use one device."""
     if not any(word.partition("=")[0] == MAX_VRAM or word.lower().endswith(".ggml") for word in argv):
         raise LeaveAlone("this program is not known")
-    found = launch_devices(facts.readings, options, facts.environment, argv[0])
+    found = launch_devices(facts, options, argv[0])
     free_gib = found.devices[0].free_bytes / GIB
     changed = tuple(guard_cheap_cases(argv, free_gib))
     said = f"{free_gib:.2f} GiB of GPU memory is free"
     if changed == argv:
         return Decision(UNCHANGED, argv, f"{UNCHANGED}: {said}")
-    before = [word for word, after in zip(argv, changed, strict=False) if word != after]
     after = [word for place, word in enumerate(changed) if place >= len(argv) or word != argv[place]]
-    return Decision(CHANGED, changed, f"{' '.join(before) or 'added'} -> {' '.join(after)}: {said}")
+    before = [word for word, new in zip(argv, changed, strict=False) if word != new]
+    flag = f"{MAX_VRAM} " if before and not before[0].startswith(MAX_VRAM) else ""
+    return Decision(CHANGED, changed, f"{flag}{' '.join(before) or 'added'} -> {' '.join(after)}: {said}")

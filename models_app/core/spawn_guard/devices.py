@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gpus_app.core.gpu_set import DevicePolicy, GpuDevice, GpuSet, fold, gpu_set
 from gpus_app.core.readings import DeviceReading
 from gpus_app.core.runtimes import CUDA, ROCM, VULKAN, runtime_of
-from models_app.core.spawn_guard.facts import LeaveAlone
+from models_app.core.spawn_guard.facts import Facts, LeaveAlone
 from models_app.core.spawn_guard.options import GuardOptions
 
 ORDER, BUS_ORDER = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
@@ -64,18 +64,16 @@ def policy_of(options: GuardOptions) -> DevicePolicy:
     )
 
 
-def launch_devices(
-    readings: Sequence[DeviceReading],
-    options: GuardOptions,
-    environment: Mapping[str, str],
-    program: str,
-    names: Sequence[str] = (),
-) -> LaunchDevices:
+def launch_devices(facts: Facts, options: GuardOptions, program: str, names: Sequence[str] = ()) -> LaunchDevices:
     """The devices of a launch. Raises LeaveAlone where they cannot be told, or none was read."""
+    readings, environment = facts.readings, facts.environment
     if not readings:
         raise LeaveAlone("there is no reading of a GPU")
     runtime = runtime_of(readings, program)
     numbering = _named_runtime(names) or runtime
+    vendor = VENDOR.get(numbering, "")
+    if vendor in facts.failed or (facts.failed and not vendor):
+        raise LeaveAlone("not every device could be read")
     own = [reading for reading in readings if VENDOR.get(numbering, reading.vendor) == reading.vendor]
     if len(own) > 1 and (name := next((name for name in ALSO_HIDING.get(numbering, ()) if name in environment), "")):
         raise LeaveAlone(f"{name} hides devices")

@@ -24,6 +24,8 @@ class Facts:
     header: Header | None = None
     projector: Header | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
+    failed: Sequence[str] = ()
+    """Vendors of which not every device could be read."""
 
 
 @dataclass(frozen=True, slots=True)
