@@ -352,6 +352,7 @@ class TestDoctor:
         assert (found.state, "cannot be used" in found.text) == ("problem", True)
 
     def test_a_database_is_not_for_agents(self, monkeypatch):
+        monkeypatch.delenv("QM_DATABASE_URL", raising=False)
         assert doctor.no_database().state == "ok"
         monkeypatch.setenv("QM_DATABASE_URL", "postgres://x")
         assert doctor.no_database().state == "note"
