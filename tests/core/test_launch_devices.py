@@ -88,6 +88,22 @@ def test_devices_that_the_text_names_are_those_of_the_launch(zoo_header, text, s
         assert words(plan, "--main-gpu", "--tensor-split") == [], "positions in a list of one"
 
 
+@pytest.mark.parametrize(
+    ("text", "ids", "warned"),
+    [
+        ("--device CUDA7", ("CUDA0", "CUDA1"), True),
+        ("--device CUDA0", (), True),
+        ("--device CUDA0", ("CUDA0", "CUDA1"), False),
+        ("--device none", (), False),
+    ],
+)
+def test_devices_that_nobody_knows_are_warned_of(zoo_header, text, ids, warned):
+    plan, _ = planned(zoo_header, budget(ids=ids), custom_args=text)
+    assert any("does not know the devices" in warning for warning in plan.warnings) == warned
+    alone, _ = planned(zoo_header, Budget(device_bytes=(24 * GIB,)), custom_args=text)
+    assert not any("does not know" in warning for warning in alone.warnings), "there is only one"
+
+
 @pytest.mark.parametrize("text", ["--device none", "-dev NONE", "--device=none -ngl 99"])
 def test_a_text_that_keeps_off_the_gpus_is_planned_for_ram(zoo_header, text):
     """As the field does (sizing.md 12.3)."""

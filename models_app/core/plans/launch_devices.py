@@ -41,6 +41,14 @@ def budget_of_server(
     return launch_budget(budget, override, rules) if shares else budget
 
 
+def unknown_devices(budget: Budget, override: Override, rules: str = POSIX) -> str:
+    """A warning about devices in the launch text that the plan cannot tell from the others, "" without any."""
+    names = read_text_knobs(custom_text(override), rules).devices
+    if len(budget.device_bytes) < 2 or set(names) <= set(budget.backend_ids):
+        return ""
+    return f"The estimate does not know the devices {','.join(names)[:60]} of the launch text: it counts with all."
+
+
 def split_mode(override: Override, rules: str = POSIX) -> str:
     """How the launch spreads its layers: `layer`, as llama.cpp does by itself, `none`, or another word."""
     own = "" if runs_text_only(override) else override.split_mode

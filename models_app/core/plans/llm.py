@@ -36,7 +36,7 @@ from models_app.core.planning.side_memory import Projector, projector_of
 from models_app.core.planning.suggestions import suggestions_of
 from models_app.core.planning.table import ModelTable
 from models_app.core.planning.wishes import NO_EXCESS, Companions, Excess, Wishes
-from models_app.core.plans.launch_devices import launch_budget
+from models_app.core.plans.launch_devices import launch_budget, unknown_devices
 from models_app.core.plans.pinned import Pinned, pinned_of
 from models_app.core.settings import Override, Settings
 from models_app.core.state.profile_set import ON_GPU, Profile
@@ -205,14 +205,9 @@ def _checkpoints(header: Header, own: Override) -> Checkpoints:
 
 
 def _plan(model: Model, profile: Profile, placed: PlannedProfile) -> Plan:
-    pinned, planned = placed.pinned, placed.planned
+    planned = placed.planned
     answer = planned.answer
     command = _command(model, profile, placed)
-    notes = [*answer.projection.warnings, *pinned.warnings, *command.warnings]
-    if refusal := model_problem(model.table, answer.launch):
-        notes.append(f"llama-server will refuse this launch: {refusal}.")
-    if command.error:
-        notes.append(f"The launch text can't be taken apart: {command.error}")
     judged = planned.verdict != UNKNOWN  # no figure is better than one that nothing supports
     return Plan(
         profile_id=profile.id,
@@ -227,13 +222,25 @@ def _plan(model: Model, profile: Profile, placed: PlannedProfile) -> Plan:
         lines=command.lines,
         tokens=command.tokens,
         reasons=reasons_of(model.table, planned),
-        warnings=tuple(notes),
+        warnings=_warnings(model, profile, placed, command),
         suggestions=suggestions_of(model.table, planned),
         skip_reason=profile.skip_reason,
         unlisted=profile.override.unlisted,
         profile=profile.kind,
         as_written=runs_text_only(profile.override),
     )
+
+
+def _warnings(model: Model, profile: Profile, placed: PlannedProfile, command: Composition) -> tuple[str, ...]:
+    answer = placed.planned.answer
+    warnings = [*answer.projection.warnings, *placed.pinned.warnings, *command.warnings]
+    if unknown := unknown_devices(model.budget, profile.override, model.word_rules):
+        warnings.append(unknown)
+    if refusal := model_problem(model.table, answer.launch):
+        warnings.append(f"llama-server will refuse this launch: {refusal}.")
+    if command.error:
+        warnings.append(f"The launch text can't be taken apart: {command.error}")
+    return tuple(warnings)
 
 
 def _command(model: Model, profile: Profile, placed: PlannedProfile) -> Composition:
