@@ -378,6 +378,8 @@ class Plan:
     """Keys that its class writes into the entry of a router's file."""
     as_written: bool = False
     """A person wrote the whole command."""
+    device_numbers: tuple[int, ...] = ()
+    """Telemetry's numbers of the devices that its figures are about, in their order; empty where that is the host's."""
 
     @property
     def argv(self) -> tuple[str, ...]:

@@ -40,6 +40,13 @@ class Machine:
     ram_total_bytes: int
     ram_budget_bytes: int
 
+    def of_plan(self, plan: Plan) -> Machine:
+        """With the devices that a plan's figures are about, in its order: a variant may use others than its model."""
+        by_label = {device.label: device for device in self.devices}
+        labels = [f"GPU {number}" for number in plan.device_numbers]
+        known = labels and all(label in by_label for label in labels)
+        return replace(self, devices=tuple(by_label[label] for label in labels)) if known else self
+
 
 @dataclass(frozen=True, slots=True)
 class PartRow:
@@ -113,9 +120,8 @@ def plan_panel(
     environment: Sequence[str] = (),
     guarded: bool = False,
 ) -> PlanPanel:
-    """The panel of one profile on one machine. `pinned` are the knobs a person set, for the notes of the command;
-    `environment` is what its entry sets, `guarded` whether the router starts it through the spawn guard.
-    """
+    """The panel of one profile. `pinned` are the knobs that a person set, `environment` is what its entry sets."""
+    machine = machine.of_plan(plan)
     labels = _labels(plan, machine)
     parts, totals = _table(plan, labels)
     say = headline(plan, machine.ram_budget_bytes)

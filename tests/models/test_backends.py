@@ -12,7 +12,7 @@ from models_app.core.catalog import Header
 from models_app.core.catalog import Row as CoreRow
 from models_app.core.export.entry import plan_env
 from models_app.core.export.environment import entry_env
-from models_app.core.settings import LoraRef
+from models_app.core.settings import LoraRef, Variant
 from models_app.core.settings import Override as CoreOverride
 from models_app.models import Override, Root, Row
 from models_app.pages.host_page import machine_of
@@ -230,6 +230,20 @@ def test_a_plan_numbers_the_devices_as_every_other_page_does(two_cards, zoo_head
     assert {place.name for part in panel.parts for place in part.places} <= {"GPU 0", "GPU 1", "RAM"}
     [weights] = [part for part in panel.parts if part.key == "weights"]
     assert [place.name for place in weights.places][:2] == ["GPU 1", "GPU 0"]
+
+
+def test_a_variant_on_other_devices_than_its_model_is_shown_beside_them(two_cards, zoo_header):
+    asked(two_cards, devices=[device | {"id": f"CUDA{number}"} for number, device in enumerate(LISTED[:2])])
+    facts, header = host_facts(get_host(two_cards.slug)), zoo_header("llama31-8b-q4_k_m")
+    variants = (Variant(name="own", tensor_split="0.7,0.3"), Variant(name="alone", split_mode="none"))
+    row = CoreRow(id="m", full_path="/m.gguf", model_class="llm")
+    plans = HostPlanner(facts, lambda _path: None)(row, header, CoreOverride(ctx=8192, variants=variants))
+    machine = machine_of(facts.launch_budget(CoreOverride()), 0)
+    shown = {plan.profile_id: plan_panel(plan, machine, block_count=header.block_count) for plan in plans}
+    names = {key: [line.name for line in panel.bar.rows] for key, panel in shown.items()}
+    card_0, card_1 = "GPU 0 · NVIDIA GeForce RTX 3090", "GPU 1 · NVIDIA GeForce RTX 3060"
+    assert names == {"m": [card_1, card_0], "m-own": [card_0, card_1], "m-alone": [card_0]}
+    assert shown["m-own"].columns == ("GPU 0", "GPU 1")
 
 
 def test_an_adapters_scale_is_written_as_its_executable_reads_it(two_cards, zoo_header):

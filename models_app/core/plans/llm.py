@@ -228,6 +228,7 @@ def _plan(model: Model, profile: Profile, placed: PlannedProfile) -> Plan:
         unlisted=profile.override.unlisted,
         profile=profile.kind,
         as_written=runs_text_only(profile.override),
+        device_numbers=planned.wishes.budget.numbers,
     )
 
 
