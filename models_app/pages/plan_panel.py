@@ -121,10 +121,9 @@ def plan_panel(
     guarded: bool = False,
 ) -> PlanPanel:
     """The panel of one profile. `pinned` are the knobs that a person set, `environment` is what its entry sets."""
-    machine = machine.of_plan(plan)
+    machine, say = machine.of_plan(plan), headline(plan, machine.ram_budget_bytes)
     labels = _labels(plan, machine)
     parts, totals = _table(plan, labels)
-    say = headline(plan, machine.ram_budget_bytes)
     placement = plan.placement
     return PlanPanel(
         tone=_TONES.get(plan.verdict, ""),
