@@ -54,6 +54,25 @@ def test_two_cards_and_whose_memory_it_is(machine):
     assert (second.temperature_celsius, second.power_watts, second.utilisation_percent) == (61, 303, 50)
 
 
+def test_two_cards_at_the_same_place_of_two_pci_domains(machine):
+    """As on large ARM machines: the location that KFD tells is the same for both."""
+    for number in (0, 1):
+        write(
+            machine / "drm" / f"card{number}" / "device",
+            {"uevent": f"DRIVER=amdgpu\nPCI_SLOT_NAME=000{number}:01:00.0"},
+        )
+        properties = f"simd_count 192\nlocal_mem_size {number * 24 * GIB}\nlocation_id 256\ndomain {number}"
+        write(machine / "nodes" / str(number + 1), {"properties": properties})
+    first, second = read(machine).devices
+    assert (first.integrated, second.integrated) == (True, False)
+    assert (first.processes, second.processes) == (None, (ProcessReading(77, 19 * GIB),))
+
+
+@pytest.mark.parametrize("address", ["zz:aa:bb", "0000:zz:00.0", "::", ""])
+def test_an_address_that_is_none_has_no_node(address):
+    assert kfd.node_at({1: {"location_id": 0}}, address) == {}
+
+
 def test_a_card_that_was_not_given_to_this_container(machine):
     (machine / "dri" / "card1").unlink()
     assert [device.name for device in read(machine).devices] == ["Radeon 0"]

@@ -41,13 +41,11 @@ def memory_utilisation_percent(
 def _readings(
     cards: list[tuple[int, Path]], nodes: Mapping[int, Mapping[str, int]], processes: Path
 ) -> tuple[DeviceReading, ...]:
-    by_location = {node["location_id"]: node for node in nodes.values() if node.get("location_id")}
     holding = kfd.process_bytes(processes)
     alone = len(cards) == 1
     readings = []
     for number, card in cards:
-        location = kfd.location_of(sysfs.pci_address(card / "device"))
-        node = by_location.get(location, {}) if location is not None else {}
+        node = kfd.node_at(nodes, sysfs.pci_address(card / "device"))
         readings.append(_card(number, card / "device", node, holding, alone=alone))
     return tuple(readings)
 

@@ -31,6 +31,22 @@ def location_of(pci_address: str) -> int | None:
     return bus << 8 | device << 3 | function if device <= _LAST_DEVICE else None
 
 
+def node_at(nodes: Mapping[int, Mapping[str, int]], pci_address: str) -> Mapping[str, int]:
+    """The properties of the device at an address, nothing where KFD has none there. Old kernels tell no domain."""
+    location = location_of(pci_address)
+    if not location:
+        return {}
+    domain = _domain_of(pci_address)
+    found = (node for node in nodes.values() if node.get("location_id") == location)
+    return next((node for node in found if node.get("domain", domain) == domain), {})
+
+
+def _domain_of(pci_address: str) -> int:
+    """Of an address that has a location."""
+    domain, colon, _ = pci_address.strip().rpartition(":")[0].partition(":")
+    return int(domain, 16) if colon else 0
+
+
 def read_nodes(folder: Path = NODES) -> dict[int, dict[str, int]]:
     """The properties of each node, numbers only, and its `gpu_id`."""
     nodes: dict[int, dict[str, int]] = {}
