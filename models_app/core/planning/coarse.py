@@ -53,6 +53,7 @@ def coarse_table(header: Header, missing: str) -> ModelTable:
         rolls_back=False,
         experts=ExpertShape(),
         mixer_input=0,
+        mixer_inner=0,
         caches=caches,
         layers=layers,
         sums=block_sums(caches, layers, UNKNOWN),

@@ -7,7 +7,7 @@ The formulas follow where the allocator's peak lies. They hold for devices such 
 from __future__ import annotations
 
 from models_app.core.planning.compute_alone import input_rows, logits_peak, whole_device
-from models_app.core.planning.compute_behind import device_behind, is_first_mamba
+from models_app.core.planning.compute_behind import attending_ahead, device_behind, is_first_mamba
 from models_app.core.planning.compute_experts import experts_on_host, with_experts_away
 from models_app.core.planning.compute_pipeline import pipelined_compute
 from models_app.core.planning.context import cache_bytes
@@ -35,7 +35,7 @@ def device_compute(run: Launched, stage: Stage) -> int:
     if run.pipelined:
         peak = pipelined_compute(run, stage, masks + inputs, work, logits) + borrowed
     elif stage.start > 0:
-        peak = device_behind(run, stage, masks + inputs, work + borrowed, logits)
+        peak = max(device_behind(run, stage, masks + inputs, work + borrowed, logits), attending_ahead(run, stage))
     elif run.cpu_moe_blocks:
         peak = with_experts_away(run, stage, masks + inputs, work, logits)
     else:

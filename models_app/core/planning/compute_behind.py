@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from models_app.core.planning.architectures import UNKNOWN as PLAIN
+from models_app.core.planning.compute_pipeline import mixing_before
+from models_app.core.planning.graph_sizes import masks_of
 from models_app.core.planning.kv_types import QUANTISED_TYPES
-from models_app.core.planning.launched import SERVER_OUTPUTS, Launched, Stage, runs_experts
+from models_app.core.planning.launched import SERVER_OUTPUTS, Launched, Stage, block_cache_bytes, runs_experts
 from models_app.core.planning.model_facts import ModelTable
 from models_app.core.units import MIB
 
@@ -15,6 +17,8 @@ MIDWAY_BYTES = 16 * MIB
 def device_behind(run: Launched, stage: Stage, masks: int, work: int, logits: int) -> int:
     """A device whose first block gets its input from the host or from another device."""
     e, per_block, experts = run.sizes.activations, run.sizes.per_block_inputs, run.table.experts
+    if stage.start == stage.end and run.sizes.last_rows:
+        return 2 * run.sizes.last_rows + logits
     if run.table.rules.alternating_updates:
         return max(masks + per_block + 15 * e, masks + 3 * e + work, 2 * e + logits)
     boundary = _boundary_rows(run, stage) * e
@@ -48,7 +52,43 @@ def device_behind(run: Launched, stage: Stage, masks: int, work: int, logits: in
         dense = run.geo.token_bytes * max(item.feed_forward for item in run.table.working_sets)
         mixed = min(work, dense or work)
         rows = max(rows, 3 * e + mixed if masks < 2 * e else 2 * mixed // 3)
-    return max(boundary + masks + per_block + work, rows + below + logits)
+    return max(boundary + masks + per_block + work, rows + below + logits, masks + _results_from_host(run, stage))
+
+
+def _results_from_host(run: Launched, stage: Stage) -> int:
+    """Behind another device, with experts of the first blocks on the host: their results are copied here and lie beside
+    those that are weighted and beside gate and up of the first experts that are here. 0 elsewhere.
+    """
+    sizes, experts = run.sizes, run.table.experts
+    if not run.host_blocks < stage.start < run.cpu_moe_blocks or not experts.gated:
+        return 0
+    e, routed = sizes.activations, sizes.routed
+    stays = run.table.embedding <= 2 * experts.width
+    if runs_experts(run, stage) and (stays or not experts.shared_width):
+        return 2 * routed + 2 * sizes.expert_rows + (2 * e if experts.shared_width else e)
+    return 0 if experts.shared_width else 2 * routed + e
+
+
+def attending_ahead(run: Launched, stage: Stage) -> int:
+    """Bytes while the device attends for the last block of the host, for which it needs that block's cache and mask.
+
+    The state of the first mixer behind is cleared before anything is computed from that attention's result
+    (`build_rs` and `build_attn` in llama-graph.cpp), so the scheduler, which gives a node without weights to the device
+    of the nodes around it, takes it along (`ggml_backend_sched_split_graph`). Norms and experts that are put into the
+    graph between the two keep it on the host.
+    """
+    table, rules = run.table, run.table.rules
+    if not 0 < stage.start == run.host_blocks or stage.start == stage.end or not run.launch.flash_attn:
+        return 0
+    if rules.recurrent not in ("neither", "no-kv-heads") or rules.state not in ("ssm", "ssm1", "conv"):
+        return 0
+    before = mixing_before(table, stage.start)
+    behind = next((index for index in range(stage.start, stage.end) if table.caches[index].kind != "none"), before)
+    experts = table.sums.expert_bytes
+    if not table.caches[before].attends or table.caches[behind].attends or experts[behind] > experts[before]:
+        return 0
+    masks = masks_of(table, run.sizes, before, before + 1)
+    return masks + block_cache_bytes(run, table.caches[before]) + 2 * run.sizes.queries
 
 
 def _boundary_rows(run: Launched, stage: Stage) -> int:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from models_app.core.planning.context import cache_bytes
 from models_app.core.planning.graph_sizes import masks_of, working_bytes
-from models_app.core.planning.launched import Launched, Stage
+from models_app.core.planning.launched import Launched, Stage, block_cache_bytes
 
 
 def streamed_compute(run: Launched, stages: Sequence[Stage], compute: list[int], host: int) -> tuple[list[int], int]:
@@ -63,9 +62,4 @@ def _stream_blocks(run: Launched, stage: Stage) -> int:
 
 def _largest_cache(run: Launched, blocks: int) -> int:
     """K and V of the one host block that has most of them."""
-    geo, launch = run.geo, run.launch
-    sizes = set()
-    for cache in set(run.table.caches[:blocks]):
-        cells = geo.streams * (geo.window_cells if cache.sliding else geo.cells)
-        sizes.add(cache_bytes(cells * cache.k_width, launch.type_k) + cache_bytes(cells * cache.v_width, launch.type_v))
-    return max(sizes, default=0)
+    return max((block_cache_bytes(run, cache) for cache in set(run.table.caches[:blocks])), default=0)

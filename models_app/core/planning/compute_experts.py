@@ -68,7 +68,8 @@ def experts_on_host(run: Launched, masks: int) -> int:
     if not table.experts.gated:
         return 2 * e + masks + rows + routed
     if sizes.stacked_inputs:
-        return input_rows(run) + masks + routed
+        # With several devices others still read the mask, so gate and up find no room there.
+        return input_rows(run) + masks + routed + (2 * rows if run.launch.devices > 1 else 0)
     # The mask's room is used again once block 0 has read it; with several devices others still do.
     reusable = _mask_is_spent(run) and run.launch.devices == 1
     free = max(0, sizes.full_mask - MIB) if reusable else sizes.decays

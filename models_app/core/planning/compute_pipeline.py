@@ -40,13 +40,9 @@ def _pipeline_rows(run: Launched, stage: Stage, work: int) -> tuple[int, int]:
     if rules.state in ("wkv", "wkv6") and rules.recurrent:
         return (20 * e, 20 * e) if is_first else (21 * e, 21 * e)
     is_quantised = run.launch.type_k in QUANTISED_TYPES and run.launch.type_v in QUANTISED_TYPES
-    if is_quantised and _result_crosses(table, stage):
-        rows = (15 if is_first else 10) * e + PIPELINE_COPIES * run.sizes.queries
-        # Where a block is a mixer or attention or a feed-forward, up to two rows more lie beside the mixer.
-        beside = (e if is_first else 2 * e) if rules.recurrent == "neither" else 0
-        return rows + beside, rows + (e if is_first else 0)
-    if _has_projections(table) and _mixer_crosses(table, stage):
-        return (24 * e, 24 * e) if is_first else (28 * e, 28 * e)
+    incoming, outgoing = (_crossing(run, boundary, is_quantised) for boundary in (stage.start, stage.end))
+    if incoming or outgoing:
+        return _rows_at_crossings(run, incoming, outgoing, is_first=is_first)
     queries = max(run.sizes.queries, e)
     plain = rules.gated and not (rules.late_norms or rules.parallel_blocks or table.is_moe or rules.recurrent)
     if plain and is_quantised:
@@ -62,34 +58,61 @@ def _pipeline_rows(run: Launched, stage: Stage, work: int) -> tuple[int, int]:
     return (15 * e + queries, 16 * e) if is_first else (10 * e + queries, 10 * e)
 
 
-def _result_crosses(table: ModelTable, stage: Stage) -> bool:
-    """The block before the boundary of this device attends and the one behind it does not: the result of attention,
-    turned back for a quantised cache, is one more input then. Gates keep it apart, and so do experts beside
-    convolutions or mixers of the second generation.
+def _crossing(run: Launched, boundary: int, is_quantised: bool) -> str:
+    """What goes to the next device beside the rows of activations: a `result` of attention, what a `mixer` projects, or
+    nothing.
     """
-    rules, boundary = table.rules, stage.start or stage.end
+    if not 0 < boundary < run.table.trunk:
+        return ""
+    if is_quantised and _result_crosses(run.table, boundary):
+        return "result"
+    return "mixer" if _has_projections(run.table) and _mixer_crosses(run.table, boundary) else ""
+
+
+def _rows_at_crossings(run: Launched, incoming: str, outgoing: str, *, is_first: bool) -> tuple[int, int]:
+    """Copies are kept where they are made and where they go to; a mixer's come with the gate, and lie between others'
+    room there. Devices in the middle have both.
+    """
+    e, one_part = run.sizes.activations, run.table.rules.recurrent == "neither"
+    inner = run.geo.token_bytes * run.table.mixer_inner
+    copied = {"result": run.sizes.queries, "mixer": inner, "": 0}
+    rows = (15 if is_first else 10) * e + PIPELINE_COPIES * (copied[incoming] + copied[outgoing])
+    if incoming == "mixer":
+        rows += PIPELINE_COPIES * inner + inner // 2
+    # Where a block is a mixer or attention or a feed-forward, up to two rows more lie beside the mixer.
+    rows += e * (one_part or "mixer" in (incoming, outgoing)) + e * (one_part and not is_first)
+    return rows, rows + (e if is_first and outgoing == "result" else 0)
+
+
+def _result_crosses(table: ModelTable, boundary: int) -> bool:
+    """The block before this boundary attends and the one behind it does not: the result of attention, turned back for a
+    quantised cache, is one more input then. Gates keep it apart, and so do experts beside convolutions or mixers of the
+    second generation.
+    """
+    rules = table.rules
     if not rules.recurrent or rules.state == "delta" or (rules.state in ("ssm", "conv") and table.is_moe):
         return False
-    if boundary >= table.trunk or table.caches[boundary].attends:
-        return False
+    return not table.caches[boundary].attends and table.caches[mixing_before(table, boundary)].attends
+
+
+def mixing_before(table: ModelTable, boundary: int) -> int:
+    """The last block before a boundary that attends or has a mixer."""
     before = boundary - 1
-    while rules.recurrent == "neither" and before > 0 and table.caches[before].kind == "none":
+    while table.rules.recurrent == "neither" and before > 0 and table.caches[before].kind == "none":
         before -= 1
-    return table.caches[before].attends
+    return before
 
 
-def _mixer_crosses(table: ModelTable, stage: Stage) -> bool:
-    """At the boundary of this device a mixer's projections go along. Attention behind it, or experts or attention
-    before it in a block that has both parts, keep them apart.
+def _mixer_crosses(table: ModelTable, boundary: int) -> bool:
+    """At this boundary a mixer's projections go along. Attention behind it, or experts or attention before it, keep
+    them apart.
     """
-    boundary = stage.start or stage.end
-    if table.rules.recurrent == "all" or boundary >= table.trunk:
+    if table.rules.recurrent == "all":
         return True
-    if table.caches[boundary].attends:
+    if table.caches[boundary].attends or table.caches[mixing_before(table, boundary)].attends:
         return False
     sums = table.sums.expert_bytes
-    before = table.caches[boundary - 1].attends or sums[boundary] > sums[boundary - 1]
-    return table.rules.recurrent == "neither" or not before
+    return table.rules.recurrent == "neither" or sums[boundary] == sums[boundary - 1]
 
 
 def _has_projections(table: ModelTable) -> bool:

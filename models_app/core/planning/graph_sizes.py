@@ -52,6 +52,12 @@ class GraphSizes(NamedTuple):
     """Expert width times experts per token (kx)."""
     blocks: tuple[BlockBytes, ...]
     """For each distinct working set of the table."""
+    last_block: BlockBytes
+    """Of the last block, which goes on behind attention with nothing but the rows that logits are wanted for."""
+    last_rows: int
+    """Activations of these rows, which are what crosses to a device that holds the output alone; 0 where the rows are
+    picked behind the last block, or it is not known where.
+    """
 
 
 def graph_sizes(table: ModelTable, launch: Launch, geo: Geometry, *, cuda: bool = False) -> GraphSizes:
@@ -63,9 +69,9 @@ def graph_sizes(table: ModelTable, launch: Launch, geo: Geometry, *, cuda: bool 
     flash = launch.flash_attn and table.rules.flash
     decays = _decay_bytes(table, geo)
     copies = cuda and flash and not launch.type_k == launch.type_v == "f16"
-    blocks = []
-    for item in table.working_sets:
-        block = _block_bytes(item, geo, table.embedding, quantised=quantised, flash=flash)
+
+    def block_bytes(item: WorkingSet) -> BlockBytes:
+        block = _block_bytes(item, geo, table, quantised=quantised, flash=flash)
         if decays and item.recurrent:
             # The scores, and the scores times the decay.
             scores = geo.token_bytes * item.mixer + 2 * decays
@@ -73,7 +79,10 @@ def graph_sizes(table: ModelTable, launch: Launch, geo: Geometry, *, cuda: bool 
         if copies:
             copied = _converted_cache_bytes(table, item, launch, geo)
             block = BlockBytes(max(block.own_experts, copied), max(block.host_experts, copied))
-        blocks.append(block)
+        return block
+
+    last_rows = rows if table.picks_rows_early and rows < geo.tokens else 0
+    last = table.last_working_set
     return GraphSizes(
         activations=per_token * table.embedding,
         full_mask=full_mask,
@@ -89,7 +98,18 @@ def graph_sizes(table: ModelTable, launch: Launch, geo: Geometry, *, cuda: bool 
         output_ids=pad(OUTPUT_ID_BYTES * rows, ALIGNMENT_BYTES),
         routed=per_token * experts.used * table.embedding,
         expert_rows=per_token * experts.used * experts.width,
-        blocks=tuple(blocks),
+        blocks=tuple(map(block_bytes, table.working_sets)),
+        last_block=block_bytes(_of_rows(last, last_rows, geo.tokens) if last_rows else last),
+        last_rows=LOGIT_BYTES * table.embedding * last_rows,
+    )
+
+
+def _of_rows(item: WorkingSet, rows: int, tokens: int) -> WorkingSet:
+    """A block whose feed-forward or experts are run for so many rows of a micro-batch (`inp_out_ids` in llama.cpp)."""
+    return item._replace(
+        feed_forward=item.feed_forward * rows // tokens,
+        experts=item.experts * rows // tokens,
+        routed=item.routed * rows // tokens,
     )
 
 
@@ -121,14 +141,15 @@ def _decay_bytes(table: ModelTable, geo: Geometry) -> int:
     return heads * geo.token_bytes * (geo.tokens // geo.slots)
 
 
-def _block_bytes(item: WorkingSet, geo: Geometry, embedding: int, *, quantised: bool, flash: bool) -> BlockBytes:
-    per_token = geo.token_bytes
+def _block_bytes(item: WorkingSet, geo: Geometry, table: ModelTable, *, quantised: bool, flash: bool) -> BlockBytes:
+    per_token, embedding = geo.token_bytes, table.embedding
     beside = max(item.beside, item.beside_quantised if quantised else 0)
     feed_forward = item.feed_forward + beside if item.feed_forward else 0
     mixer = per_token * item.mixer + 4 * geo.slots * item.mixer_state
     if item.projections:
         feed_forward = _feed_forward_behind_mixer(item, geo, embedding, quantised=quantised)
-        mixer += _kept_beside_mixer(item, geo, embedding)
+    if table.rules.state in ("ssm", "ssm1", "delta"):
+        mixer += _kept_beside_mixer(item, geo, embedding, reads_own=table.rules.state == "delta")
     attention = item.attention if flash else _plain_attention(item, geo, embedding)
     common = max(per_token * max(feed_forward, attention, item.latent), mixer)
     own = item.experts + (item.beside_experts if item.experts else 0)
@@ -151,9 +172,11 @@ def _feed_forward_behind_mixer(item: WorkingSet, geo: Geometry, embedding: int, 
     return room + item.feed_forward
 
 
-def _kept_beside_mixer(item: WorkingSet, geo: Geometry, embedding: int) -> int:
-    """Bytes of the result of attention, and of the states of all sequences but one, which are copied at the end."""
-    states = 4 * (geo.slots - 1) * item.mixer_state
+def _kept_beside_mixer(item: WorkingSet, geo: Geometry, embedding: int, *, reads_own: bool) -> int:
+    """Bytes of the result of attention, and of the states that are copied before the mixer runs and find no room (in
+    `build_rs` of llama-graph.cpp): of all sequences, or of all but one where the mixer reads those where they lie.
+    """
+    states = 4 * (geo.slots if reads_own else geo.slots - 1) * item.mixer_state
     return geo.token_bytes * item.kept_result + (states if states > geo.token_bytes * embedding else 0)
 
 
@@ -194,8 +217,11 @@ def masks_of(table: ModelTable, sizes: GraphSizes, start: int, end: int) -> int:
 def working_bytes(table: ModelTable, sizes: GraphSizes, start: int, end: int, cpu_moe_blocks: int = 0) -> int:
     """Largest working set of the blocks from `start` to `end` (W), whose experts are elsewhere below
     `cpu_moe_blocks`."""
-    middle = min(max(start, cpu_moe_blocks), end)
     largest = 0
+    if start < end == table.trunk:
+        end -= 1
+        largest = sizes.last_block.host_experts if cpu_moe_blocks > end else sizes.last_block.own_experts
+    middle = min(max(start, cpu_moe_blocks), end)
     for counts, block in zip(table.working_set_counts, sizes.blocks, strict=True):
         if block.host_experts > largest and counts[middle] > counts[start]:
             largest = block.host_experts

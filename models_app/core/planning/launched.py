@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from models_app.core.catalog import Launch
+from models_app.core.planning.block_caches import BlockCache
+from models_app.core.planning.context import cache_bytes
 from models_app.core.planning.geometry import Geometry
 from models_app.core.planning.graph_sizes import GraphSizes
 from models_app.core.planning.model_facts import ModelTable
@@ -45,3 +47,10 @@ def runs_experts(run: Launched, stage: Stage) -> bool:
     sums = run.table.sums.expert_bytes
     start = min(max(stage.start, run.cpu_moe_blocks), stage.end)
     return sums[stage.end] > sums[start]
+
+
+def block_cache_bytes(run: Launched, cache: BlockCache) -> int:
+    """K and V of one block, in the types of the launch."""
+    geo, launch = run.geo, run.launch
+    cells = geo.streams * (geo.window_cells if cache.sliding else geo.cells)
+    return cache_bytes(cells * cache.k_width, launch.type_k) + cache_bytes(cells * cache.v_width, launch.type_v)

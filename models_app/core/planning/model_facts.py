@@ -68,6 +68,8 @@ class ModelTable:
     experts: ExpertShape
     mixer_input: int
     """Width of the convolved input of a recurrent mixer."""
+    mixer_inner: int
+    """Width of what such a mixer writes."""
     caches: tuple[BlockCache, ...]
     layers: tuple[LayerWeights, ...]
     sums: BlockSums
@@ -83,6 +85,10 @@ class ModelTable:
     file_size_bytes: int
     compressed_queries: bool = False
     """Beside a compressed cache, the queries too come out of a narrow row."""
+    picks_rows_early: bool = False
+    """Behind attention the last block goes on with the rows that logits are wanted for; False also where it is not
+    known to.
+    """
     shape: ModelShape | None = None
     """What its graph is built from; None where llama.cpp's work can't be played again."""
     least_compute_bytes: int = 0
@@ -93,6 +99,12 @@ class ModelTable:
     @property
     def is_moe(self) -> bool:
         return self.sums.expert_bytes[-1] > 0
+
+    @property
+    def last_working_set(self) -> WorkingSet:
+        """Of the last block that runs."""
+        sets = zip(self.working_sets, self.working_set_counts, strict=True)
+        return next((item for item, counts in sets if self.trunk and counts[-1] > counts[-2]), WorkingSet())
 
     @property
     def is_recurrent(self) -> bool:

@@ -10,6 +10,7 @@ from models_app.core.planning.drafters import MTP, rollback_snapshots
 from models_app.core.planning.model_facts import ModelTable, Sums, block_sums, running, trunk_weights
 from models_app.core.planning.model_keys import ModelKeys
 from models_app.core.planning.replay.shapes import model_shape
+from models_app.core.planning.replay.styles import picks_rows_early
 from models_app.core.planning.weight_placement import global_weights
 from models_app.core.planning.working_sets import WorkingSet, expert_shape, mixer_input_width, working_sets
 
@@ -45,6 +46,7 @@ def model_table(header: Header) -> ModelTable:
         rolls_back=rollback_snapshots(header.architecture, MTP, 1) > 0,
         experts=experts,
         mixer_input=mixer_input_width(model),
+        mixer_inner=header.ssm_inner_size,
         caches=caches,
         layers=layers,
         sums=block_sums(caches, layers, model.rules),
@@ -54,6 +56,7 @@ def model_table(header: Header) -> ModelTable:
         globals=global_weights(header.weights.globals, model.rules),
         nextn_bytes=sum(layer.other_bytes + layer.expert_bytes for layer in header.weights.layers[model.trunk :]),
         file_size_bytes=header.file_size_bytes,
+        picks_rows_early=picks_rows_early(header.architecture),
         shape=model_shape(model, caches),
         compressed_queries=model.latent and model.number("attention.q_lora_rank") > 0,
     )

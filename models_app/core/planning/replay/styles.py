@@ -149,3 +149,9 @@ STYLES: dict[str, Style] = {
     "qwen3next": _DELTA,
 }
 """By the value of `general.architecture`."""
+
+
+def picks_rows_early(architecture: str) -> bool:
+    """The last block picks the rows that logits are wanted for before its feed-forward. False for an unknown one."""
+    style = STYLES.get(architecture)
+    return style is not None and style.wanted_rows in ("last block", "behind part")
