@@ -60,6 +60,7 @@ def coarse_table(header: Header, missing: str) -> ModelTable:
         v_width_largest=max((cache.v_width for cache in caches), default=0),
         working_sets=(WorkingSet(feed_forward=min(feed_forward, MAX_WIDTH)),),
         working_set_counts=(tuple(range(trunk + 1)),),
+        last_set=0,
         globals=parts,
         nextn_bytes=nextn,
         file_size_bytes=header.file_size_bytes,

@@ -78,9 +78,9 @@ def attending_ahead(run: Launched, stage: Stage) -> int:
     graph between the two keep it on the host.
     """
     table, rules = run.table, run.table.rules
-    if not 0 < stage.start == run.host_blocks or stage.start == stage.end or not run.launch.flash_attn:
-        return 0
     if rules.recurrent not in ("neither", "no-kv-heads") or rules.state not in ("ssm", "ssm1", "conv"):
+        return 0
+    if not 0 < stage.start == run.host_blocks or stage.start == stage.end or not run.launch.flash_attn:
         return 0
     before = mixing_before(table, stage.start)
     behind = next((index for index in range(stage.start, stage.end) if table.caches[index].kind != "none"), before)

@@ -20,10 +20,23 @@ NEARLY_A_ROW = 1.22
 
 
 class BlockBytes(NamedTuple):
-    """Working set of one kind of block: with its experts beside it, and with its experts on the host."""
+    """Working set of one kind of block: with its experts beside it, with its experts on the host, and without
+    feed-forward and experts.
+    """
 
     own_experts: int
     host_experts: int
+    mixing: int
+
+    def at_least(self, size: int) -> BlockBytes:
+        """The same where attention or the mixer holds so much."""
+        return BlockBytes(max(self.own_experts, size), max(self.host_experts, size), max(self.mixing, size))
+
+    def of_rows(self, rows: int, tokens: int) -> BlockBytes:
+        """The same where no more than so many rows of a micro-batch go on behind attention (`inp_out_ids`)."""
+        mixing = self.mixing
+        own, host = self.own_experts * rows // tokens, self.host_experts * rows // tokens
+        return BlockBytes(max(mixing, own), max(mixing, host), mixing)
 
 
 class GraphSizes(NamedTuple):
@@ -69,20 +82,16 @@ def graph_sizes(table: ModelTable, launch: Launch, geo: Geometry, *, cuda: bool 
     flash = launch.flash_attn and table.rules.flash
     decays = _decay_bytes(table, geo)
     copies = cuda and flash and not launch.type_k == launch.type_v == "f16"
-
-    def block_bytes(item: WorkingSet) -> BlockBytes:
+    blocks = []
+    for item in table.working_sets:
         block = _block_bytes(item, geo, table, quantised=quantised, flash=flash)
         if decays and item.recurrent:
             # The scores, and the scores times the decay.
-            scores = geo.token_bytes * item.mixer + 2 * decays
-            block = BlockBytes(max(block.own_experts, scores), max(block.host_experts, scores))
+            block = block.at_least(geo.token_bytes * item.mixer + 2 * decays)
         if copies:
-            copied = _converted_cache_bytes(table, item, launch, geo)
-            block = BlockBytes(max(block.own_experts, copied), max(block.host_experts, copied))
-        return block
-
-    last_rows = rows if table.picks_rows_early and rows < geo.tokens else 0
-    last = table.last_working_set
+            block = block.at_least(_converted_cache_bytes(table, item, launch, geo))
+        blocks.append(block)
+    last, last_rows = blocks[table.last_set], rows if table.picks_rows_early and rows < geo.tokens else 0
     return GraphSizes(
         activations=per_token * table.embedding,
         full_mask=full_mask,
@@ -98,18 +107,9 @@ def graph_sizes(table: ModelTable, launch: Launch, geo: Geometry, *, cuda: bool 
         output_ids=pad(OUTPUT_ID_BYTES * rows, ALIGNMENT_BYTES),
         routed=per_token * experts.used * table.embedding,
         expert_rows=per_token * experts.used * experts.width,
-        blocks=tuple(map(block_bytes, table.working_sets)),
-        last_block=block_bytes(_of_rows(last, last_rows, geo.tokens) if last_rows else last),
+        blocks=tuple(blocks),
+        last_block=last.of_rows(last_rows, geo.tokens) if last_rows else last,
         last_rows=LOGIT_BYTES * table.embedding * last_rows,
-    )
-
-
-def _of_rows(item: WorkingSet, rows: int, tokens: int) -> WorkingSet:
-    """A block whose feed-forward or experts are run for so many rows of a micro-batch (`inp_out_ids` in llama.cpp)."""
-    return item._replace(
-        feed_forward=item.feed_forward * rows // tokens,
-        experts=item.experts * rows // tokens,
-        routed=item.routed * rows // tokens,
     )
 
 
@@ -151,10 +151,11 @@ def _block_bytes(item: WorkingSet, geo: Geometry, table: ModelTable, *, quantise
     if table.rules.state in ("ssm", "ssm1", "delta"):
         mixer += _kept_beside_mixer(item, geo, embedding, reads_own=table.rules.state == "delta")
     attention = item.attention if flash else _plain_attention(item, geo, embedding)
-    common = max(per_token * max(feed_forward, attention, item.latent), mixer)
+    mixing = max(per_token * max(attention, item.latent), mixer)
+    common = max(per_token * feed_forward, mixing)
     own = item.experts + (item.beside_experts if item.experts else 0)
     routed = item.routed + (item.beside_experts if item.routed else 0)
-    return BlockBytes(max(common, per_token * own), max(common, per_token * routed))
+    return BlockBytes(max(common, per_token * own), max(common, per_token * routed), mixing)
 
 
 def _feed_forward_behind_mixer(item: WorkingSet, geo: Geometry, embedding: int, *, quantised: bool) -> int:

@@ -79,6 +79,8 @@ class ModelTable:
     """The different ones."""
     working_set_counts: tuple[Sums, ...]
     """For each of them, running counts of the blocks that have it."""
+    last_set: int
+    """The one that the last block has."""
     globals: GlobalWeights
     nextn_bytes: int
     """Draft blocks; not loaded unless a launch drafts with them."""
@@ -99,12 +101,6 @@ class ModelTable:
     @property
     def is_moe(self) -> bool:
         return self.sums.expert_bytes[-1] > 0
-
-    @property
-    def last_working_set(self) -> WorkingSet:
-        """Of the last block that runs."""
-        sets = zip(self.working_sets, self.working_set_counts, strict=True)
-        return next((item for item, counts in sets if self.trunk and counts[-1] > counts[-2]), WorkingSet())
 
     @property
     def is_recurrent(self) -> bool:

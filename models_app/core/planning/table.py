@@ -27,7 +27,8 @@ def model_table(header: Header) -> ModelTable:
     window = sliding_window(model)
     experts = expert_shape(model)
     layers = trunk_weights(header, model.trunk)
-    different, counts = _distinct(working_sets(model, caches, experts))
+    sets = working_sets(model, caches, experts)
+    different, counts = _distinct(sets)
     warnings = _warnings(header, model)
     return ModelTable(
         architecture=header.architecture,
@@ -53,6 +54,7 @@ def model_table(header: Header) -> ModelTable:
         v_width_largest=max((cache.v_width for cache in caches), default=0),
         working_sets=different,
         working_set_counts=counts,
+        last_set=different.index(sets[-1]),
         globals=global_weights(header.weights.globals, model.rules),
         nextn_bytes=sum(layer.other_bytes + layer.expert_bytes for layer in header.weights.layers[model.trunk :]),
         file_size_bytes=header.file_size_bytes,
