@@ -88,6 +88,7 @@ class FindingRow:
     shape: str
     object: str
     folder: str
+    host: str
     url: str
     title: str
     text: str
@@ -114,6 +115,7 @@ def finding_row(finding: Finding, *, may_operate: bool = False) -> FindingRow:
         shape=shape,
         object=getattr(finding, "object_name", "") or path.name or finding.path,
         folder=path.parent.as_posix(),
+        host=str(finding.host),
         url=_address(finding),
         title=title,
         text=_below_title(finding.text),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
 from django.db.models import Count, Q, QuerySet
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -17,6 +18,7 @@ from models_app import selectors
 from models_app.models import Finding
 from models_app.pages.issue_list import CSV_COLUMNS, LEVELS, csv_row, finding_row
 from models_app.pages.overview import plan_lines
+from models_app.pages.shell import shell_of
 from models_app.selectors.details import ACKNOWLEDGED
 from models_app.selectors.sight import ABOUT_OTHERS, seen_findings, shown_findings
 from models_app.services.acknowledging import acknowledge_finding
@@ -32,16 +34,33 @@ SEEN = "acknowledged"
 """Stands beside the severities: what somebody has seen and left as it is."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which findings somebody asks for; "" is all of them."""
+
+    q: str
+    level: str
+    host: str
+
+    @classmethod
+    def from_query(cls, values: QueryDict) -> Asked:
+        q, level, host = (values.get(name, "").replace("\x00", "").strip()[:200] for name in ("q", "level", "host"))
+        return cls(q, level if level in (*LEVELS, SEEN) else "", host)
+
+    @property
+    def query(self) -> str:
+        """The question of an address that asks for these, "" where all are asked for."""
+        address = urlencode({name: value for name, value in asdict(self).items() if value})
+        return f"?{address}" if address else ""
+
+
 @require_safe
 @needs(Level.VIEW)
 def issue_list(request: Request) -> HttpResponse:
-    query = request.GET.get("q", "").replace("\x00", "").strip()[:200]
-    level = request.GET.get("level", "")
-    level = level if level in (*LEVELS, SEEN) else ""
-    user = request.user
-    counts = _counts(user, query)
-    pages = Paginator(_found(user, query, level), PER_PAGE)
-    pages.count = counts[level]
+    asked, user, hosts = Asked.from_query(request.GET), request.user, shell_of(request).hosts
+    counts = _counts(user, asked)
+    pages = Paginator(_found(user, asked), PER_PAGE)
+    pages.count = counts[asked.level]
     shown = pages.get_page(request.GET.get("page"))
     rows = [
         finding_row(finding, may_operate=may(user, Level.OPERATE, finding.row or finding.host))
@@ -50,13 +69,13 @@ def issue_list(request: Request) -> HttpResponse:
     context = {
         "findings": rows,
         "page": shown,
-        "filters": {"q": query, "level": level},
-        "chips": _chips(counts, query, level),
-        "filtered": bool(query or level),
-        "plans": plan_lines(selectors.troubled_plans(user)),
-        "export_url": f"{reverse('models:issue-export')}?{urlencode({'q': query, 'level': level})}",
+        "filters": asked,
+        "hosts": hosts if len(hosts) > 1 else (),
+        "chips": _chips(counts, asked),
+        "plans": plan_lines([line for line in selectors.troubled_plans(user) if asked.host in ("", line[0])]),
+        "export_url": f"{reverse('models:issue-export')}{asked.query}",
         "may_acknowledge": any(row.may_operate for row in rows),
-        "acknowledged": level == SEEN,
+        "acknowledged": asked.level == SEEN,
     }
     if not shown.paginator.count:
         scans = job_sight(user).seen(Job.objects.filter(kind="scan", finished_at__isnull=False))
@@ -64,19 +83,18 @@ def issue_list(request: Request) -> HttpResponse:
     return page(request, "issues/issue_list.html", context, fragments=["issues"])
 
 
-def _found(user: Any, query: str, level: str) -> QuerySet[Finding]:
-    if level == SEEN:
-        return selectors.issues(user, acknowledged=True).filter(_containing(user, query))
-    return selectors.issues(user, level=level).filter(_containing(user, query))
+def _found(user: Any, asked: Asked) -> QuerySet[Finding]:
+    acknowledged = asked.level == SEEN
+    level = "" if acknowledged else asked.level
+    found = selectors.issues(user, host=asked.host, level=level, acknowledged=acknowledged)
+    return found.filter(_containing(user, asked.q))
 
 
 @require_safe
 @needs(Level.VIEW)
 def issue_export(request: Request) -> HttpResponse:
     """The same findings as a table for other programs."""
-    level = request.GET.get("level", "")
-    query, level = request.GET.get("q", "").replace("\x00", "")[:200], level if level in (*LEVELS, SEEN) else ""
-    found = _found(request.user, query, level)
+    found = _found(request.user, Asked.from_query(request.GET))
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = 'attachment; filename="issues.csv"'
     table = csv.writer(response)
@@ -104,9 +122,11 @@ def _containing(user: Any, query: str) -> Q:
     return wanted
 
 
-def _counts(user: Any, query: str) -> Counter[str]:
-    """How many findings there are under the text filter: open ones by severity, all of these as "", acknowledged."""
-    found = seen_findings(user).filter(_containing(user, query)).order_by()
+def _counts(user: Any, asked: Asked) -> Counter[str]:
+    """How many findings there are under the other filters: open ones by severity, all of these as "", acknowledged."""
+    found = seen_findings(user).filter(_containing(user, asked.q)).order_by()
+    if asked.host:
+        found = found.filter(host__slug=asked.host)
     counts = Counter[str]()
     for level, opened, seen in found.values_list("level").annotate(
         opened=Count("pk", filter=~ACKNOWLEDGED), seen=Count("pk", filter=ACKNOWLEDGED)
@@ -115,13 +135,11 @@ def _counts(user: Any, query: str) -> Counter[str]:
     return counts
 
 
-def _chips(counts: Counter[str], query: str, level: str) -> list[dict[str, object]]:
-    """One chip per severity with its count, under the text filter."""
+def _chips(counts: Counter[str], asked: Asked) -> list[dict[str, object]]:
+    """One chip per severity with its count, under the other filters."""
     chips: list[dict[str, object]] = []
     words = (("", "all"), *((slug, f"{look[1]}s") for slug, look in LEVELS.items()), (SEEN, "acknowledged"))
     for slug, text in words:
-        parts = {"q": query, "level": slug}
-        address = urlencode({name: value for name, value in parts.items() if value})
-        url = f"{reverse('models:issue-list')}{'?' if address else ''}{address}"
-        chips.append({"text": text, "count": counts[slug], "url": url, "on": slug == level})
+        url = f"{reverse('models:issue-list')}{replace(asked, level=slug).query}"
+        chips.append({"text": text, "count": counts[slug], "url": url, "on": slug == asked.level})
     return chips

@@ -219,6 +219,24 @@ def test_findings_as_csv_start_no_formula(gpu_host: Host, viewer: Client) -> Non
     assert len(lines) == 2
 
 
+def test_findings_of_one_host(gpu_host: Host, viewer: Client) -> None:
+    """Of several hosts each finding says where; of one there is nothing to choose."""
+    Finding.objects.create(host=gpu_host, kind="odd", path="/m/alpha.gguf", text="x", level="warning")
+    assert 'name="host"' not in viewer.get("/issues/").content.decode()
+    other = Host.objects.create(slug="gpu-b", name="Second box")
+    Finding.objects.create(host=other, kind="odd", path="/m/beta.gguf", text="x", level="warning")
+    whole, one = (viewer.get(f"/issues/{query}").content.decode() for query in ("", "?host=gpu-b&level=warning"))
+    assert "on Second box" in whole
+    assert ("alpha.gguf" in whole, "alpha.gguf" in one, "beta.gguf" in one) == (True, False, True)
+    assert '<option value="gpu-b" selected>' in one
+    assert "/issues/?host=gpu-b" in one, "chips keep it"
+    assert "all 2</a>" in whole
+    assert "all 1</a>" in one
+    lines = viewer.get("/issues/export/?host=gpu-b").content.decode().splitlines()
+    assert ["beta.gguf" in line for line in lines] == [False, True]
+    assert "Clear filters" in viewer.get("/issues/?host=nobody").content.decode()
+
+
 def test_themes_are_kept(gpu_host: Host, viewer: Client) -> None:
     assert "data-bs-theme" not in viewer.get("/").content.decode()
     assert viewer.post("/account/", {"theme": "dark", "density": "compact"}).status_code == 302
