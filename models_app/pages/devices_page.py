@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpus_app.device_settings import PREFERENCE, RESERVE, DeviceSettings
-from models_app.core.fields.field import SWITCH
+from models_app.core.fields.field import CHOICE, SWITCH
 from models_app.device_form import CATALOGUE, PREFERENCE_WORDS, DeviceForm, initial_of, preference_key, reserve_key
 from models_app.pages.memory_page import Conflict, SettingRow, conflict_of
 from quartermaster_site.errors import EditConflict
@@ -20,15 +20,19 @@ def device_setting_rows(form: DeviceForm, stored: DeviceSettings) -> list[Settin
 
 def _row(form: DeviceForm, key: str, stored: DeviceSettings, *, is_set: bool) -> SettingRow:
     by = f" · {stored.changed_by}" if stored.changed_by else ""
-    return SettingRow(field=form[key], set=is_set, origin=f"set here{by}" if is_set else f"default: {_default(key)}")
+    return SettingRow(
+        field=form[key], set=is_set, origin=f"set here{by}" if is_set else f"default: {_default(form, key)}"
+    )
 
 
-def _default(key: str) -> str:
+def _default(form: DeviceForm, key: str) -> str:
     field = CATALOGUE.get(key)
     if field is None:
         return PREFERENCE_WORDS[""] if key.startswith(preference_key(0)[:-1]) else "nothing"
     if field.kind == SWITCH:
         return "on" if field.default else "off"
+    if field.kind == CHOICE:
+        return str(dict(form.fields[key].choices)[""])  # type: ignore[attr-defined]
     return f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
 
 

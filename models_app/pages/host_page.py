@@ -193,16 +193,21 @@ def held_back(host: Host) -> str:
         return problem
     words = {
         "never": _never_heard(host),
-        "offline": "the worker is offline; the job waits for it",
+        "offline": "the worker is offline; a new job waits for it",
         "mismatch": "the agent there is of another version",
     }
-    return "the host is paused: the job waits" if host.paused else words.get(host.state, "")
+    return "the host is paused: a new job waits" if host.paused else words.get(host.state, "")
 
 
 def _never_heard(host: Host) -> str:
     if heard := host.cut_off_heard_at:
         return f"its machine was cut off; it was last heard {ago(heard, timezone.now())}"
     return "no worker has answered yet"
+
+
+def _none_seen(host: Host) -> str:
+    """What is said of its GPUs where none is known."""
+    return "none seen" if host.probed_at else "not measured yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +235,8 @@ def host_lines(hosts: Iterable[Host], folders: Mapping[int, int]) -> list[HostLi
             name=host.name,
             worker=worker_state(host),
             version=host.worker_version,
-            devices=", ".join(device.name for device in host.devices.all()) or "none seen",
-            budget=budget_text(host).vram if target_vram_gib(host) else "CPU only",
+            devices=", ".join(device.name for device in host.devices.all()) or _none_seen(host),
+            budget=budget_text(host).vram if target_vram_gib(host) else "CPU only" if host.probed_at else UNKNOWN,
             models=f"{getattr(host, 'model_count', 0):,}",
             folders=folders.get(host.pk, 0),
             dialect=host.get_publish_dialect_display(),

@@ -147,6 +147,8 @@ def _verdict(host: Host, received: datetime | None, now: datetime) -> Verdict:
         return Verdict("", "No sample yet", "The worker is asked for samples with its heartbeat, every few seconds.")
     if now - received > LATE_AFTER:
         why = "One is due every five seconds: a driver may hang, or messages wait in a queue."
+        if host.state == "late":
+            why = "One is due every five seconds, and its worker is silent too: it was stopped, or cannot be reached."
         return Verdict("warn", f"Last sample {ago(received, now)}", why)
     return Verdict("ok", "Live", f"Last sample {ago(received, now)}.")
 

@@ -25,6 +25,8 @@ from quartermaster_site.access.grants import grants_of
 from quartermaster_site.access.models import AuditEntry
 from quartermaster_site.drawings import MemoryBar
 from quartermaster_site.figures import age, ago, count, counted
+from quartermaster_site.jobs.models import Job, State
+from quartermaster_site.jobs.pages import LOOKS
 
 ACTIONS = {
     "settings.memory": "memory",
@@ -139,15 +141,16 @@ def host_card(card: HostCard, *, may_scan: bool) -> Card:
     gpus = counted(used, "GPU") if used else "no GPU used" if card.devices else "no GPU"
     target = target_vram_gib(host)
     budget = f"{target:.2f} GiB budget" if target else "plans run on the CPU"
+    measured = host.probed_at is not None
     return Card(
         slug=host.slug,
         name=host.name,
-        subtitle=f"{gpus}, {budget}",
+        subtitle=f"{gpus}, {budget}" if measured or card.devices else "not measured yet",
         worker=worker_state(host),
         bar=device_bar(host),
         stale=is_stale(host),
         budget=budget_bar(host, card.largest),
-        hint="" if card.devices else _no_gpu(bool(target)),
+        hint="" if card.devices or not measured else _no_gpu(bool(target)),
         hint_link="Change it" if target else "Set the budget by hand",
         facts=_facts(card),
         models=card.models,
@@ -165,15 +168,25 @@ def _facts(card: HostCard) -> tuple[Fact, ...]:
     listing = f"{reverse('models:model-list')}?host={card.host.slug}"
     now = timezone.now()
     scan = card.last_scan
-    scanned = ago(scan.finished_at, now) if scan and scan.finished_at else "running" if scan else "never"
     return (
         Fact("Planned", count(card.served), listing if card.models else ""),
         _counted_fact("With warnings", card.with_warnings, f"{listing}&state=warning", "warn", "warn"),
         _counted_fact("Not served", card.not_served, f"{listing}&state=skipped", "", "hidden"),
         _counted_fact("Offline", card.offline, f"{listing}&state=offline", "bad", "off"),
-        Fact("Last scan", scanned, reverse("jobs:job-show", args=[scan.pk]) if scan else ""),
+        Fact("Last scan", _scanned(scan, now), reverse("jobs:job-show", args=[scan.pk]) if scan else ""),
         _config_fact(card, now),
     )
+
+
+def _scanned(scan: Job | None, now: datetime) -> str:
+    """When the newest scan ended; its state where it has not, or did not end well."""
+    if scan is None:
+        return "never"
+    word = LOOKS[scan.state][1]
+    if scan.finished_at is None:
+        return word
+    when = ago(scan.finished_at, now)
+    return when if scan.state in (State.SUCCEEDED, State.WARNED) else f"{word} {when}"
 
 
 def _counted_fact(label: str, number: int, url: str, tone: str, shape: str) -> Fact:

@@ -28,7 +28,7 @@ from models_app.selectors.details import ACKNOWLEDGED
 from models_app.selectors.sight import seen_findings, seen_rows, sees_all, visible
 from quartermaster_site.access.grants import grants_of
 from quartermaster_site.access.models import Account
-from quartermaster_site.figures import age
+from quartermaster_site.figures import ago
 from quartermaster_site.jobs.kinds import UNLISTED
 from quartermaster_site.jobs.models import UNFINISHED, Job
 from quartermaster_site.jobs.sight import job_sight
@@ -127,7 +127,9 @@ def worker_state(host: Host) -> WorkerState:
     if waits:
         return WorkerState("", "waiting", "wait", "for its agent")
     tone, word, shape = WORKER_STATES[host.state]
-    seen = "" if host.last_seen_at is None else f"{age((timezone.now() - host.last_seen_at).total_seconds())} ago"
+    seen = "" if host.last_seen_at is None else ago(host.last_seen_at, timezone.now())
+    if seen and host.paused:
+        seen = f"heard {seen}"  # not since when it is paused
     return WorkerState(tone, word, shape, seen)
 
 

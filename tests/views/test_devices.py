@@ -38,6 +38,7 @@ def sent(**values):
 def test_an_untouched_form_changes_nothing(admin, cards):
     assert admin.post(PATH, sent()).status_code == 302
     assert not HostSetting.objects.filter(section="gpu").exists()
+    assert "default: automatic" in admin.get(PATH).content.decode(), "the word of the list, not its stored value"
 
 
 def test_what_was_set_is_in_force(admin, cards):

@@ -62,5 +62,5 @@ def test_an_offline_worker_holds_them_back_too(pages, admin):
     Host.objects.update(last_seen_at=timezone.now() - timedelta(minutes=5))
     for page in pages:
         words, text = held(admin, page)
-        assert "The worker is offline; the job waits for it" in words.values(), page
-        assert "he worker is offline; the job waits for it" in text, page
+        assert "The worker is offline; a new job waits for it" in words.values(), page
+        assert "he worker is offline; a new job waits for it" in text, page

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from gpus_app.core.units import GIB
 from gpus_app.models import Device, Host, HostSetting
@@ -17,6 +20,7 @@ from models_app.models import Revision, Root
 from models_app.pages.host_page import device_bar, device_rows
 from models_app.pages.model_row import HostScale
 from quartermaster_site.access.models import AuditEntry
+from quartermaster_site.jobs.models import Job
 
 MEMORY = "/hosts/local/settings/memory/"
 
@@ -58,9 +62,34 @@ def test_an_apu_is_drawn_with_the_memory_that_it_borrows(host: Host) -> None:
 
 
 def test_a_host_without_a_gpu_says_what_to_do(host: Host, viewer: Client) -> None:
+    for page in ("/hosts/local/", "/hosts/", "/"):
+        html = viewer.get(page).content.decode()
+        assert "ot measured yet" in html, page
+        assert not re.search("No GPU (was )?seen|none seen|CPU only</td>|no GPU, plans", html), page
+    Host.objects.update(probed_at=timezone.now())
     html = viewer.get("/hosts/local/").content.decode()
     assert "No GPU seen" in html
     assert "Set the budget by hand" in html
+    assert "none seen" in viewer.get("/hosts/").content.decode()
+    assert "No GPU was seen" in viewer.get("/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("state", "ended", "words"),
+    [
+        ("waiting", None, "waiting"),
+        ("running", None, "running"),
+        ("lost", 5, "lost 5 min ago"),
+        ("succeeded", 5, "5 min ago"),
+    ],
+)
+def test_the_overview_says_how_the_newest_scan_stands(
+    host: Host, viewer: Client, state: str, ended: int | None, words: str
+) -> None:
+    finished = None if ended is None else timezone.now() - timedelta(minutes=ended)
+    Job.objects.create(kind="scan", host=host, state=state, finished_at=finished)
+    html = viewer.get("/").content.decode()
+    assert re.search(rf'<dt>Last scan</dt><dd><a href="[^"]*">{words}</a>', html)
 
 
 def test_saving_memory(gpu_host: Host, as_role: Callable[[str], Client]) -> None:

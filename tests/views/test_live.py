@@ -85,7 +85,11 @@ def test_the_figures_of_a_device(viewer, sample):
 
 def test_old_figures_are_called_old(viewer, sample):
     sample(40)
-    assert "Last sample 40 s ago" in text_of(viewer.get(URL))
+    text = text_of(viewer.get(URL))
+    assert "Last sample 40 s ago" in text
+    assert "a driver may hang" in text
+    seen(40)
+    assert "its worker is silent too" in text_of(viewer.get(URL))
     sample(400)
     text = text_of(viewer.get(URL))
     assert "stale" in text

@@ -261,7 +261,10 @@ class TestTruth:
 
     def test_pausing(self, admin, agent):
         admin.post("/hosts/local/machine/pause/", {"paused": "1"})
-        assert b"the host is paused: the job waits" in admin.get("/hosts/local/machine/").content
+        Host.objects.update(last_seen_at=timezone.now() - timedelta(seconds=20))
+        page = admin.get("/hosts/local/machine/").content.decode()
+        assert "the host is paused: a new job waits" in page
+        assert "heard 20 s ago" in page, "a moment alone would be read as that of the pause"
         admin.post("/hosts/local/machine/pause/", {"paused": "0"})
         assert Host.objects.get().state == "online"
 
