@@ -64,7 +64,8 @@ def _results_from_host(run: Launched, stage: Stage) -> int:
         return 0
     e, routed = sizes.activations, sizes.routed
     stays = run.table.embedding <= 2 * experts.width
-    if runs_experts(run, stage) and (stays or not experts.shared_width):
+    picks = stage.end == run.table.trunk and sizes.last_rows > 0
+    if runs_experts(run, stage._replace(end=stage.end - picks)) and (stays or not experts.shared_width):
         return 2 * routed + 2 * sizes.expert_rows + (2 * e if experts.shared_width else e)
     return 0 if experts.shared_width else 2 * routed + e
 
