@@ -70,6 +70,7 @@ class JobRow:
     result: str
     by: str
     created_at: datetime
+    started_at: datetime | None
     took: str
 
 
@@ -138,6 +139,7 @@ def job_row(job: Job, sight: JobSight) -> JobRow:
         result=_outcome(job) if sight.is_whole(job) else "",
         by=_author(job),
         created_at=job.created_at,
+        started_at=job.started_at,
         took=_seconds_text(job.duration),
     )
 

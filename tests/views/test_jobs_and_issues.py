@@ -40,6 +40,16 @@ def test_the_frame_counts_the_jobs_that_the_list_shows(gpu_host: Host, viewer: C
     assert "1 unfinished</a>" in viewer.get("/jobs/").content.decode()
 
 
+def test_a_job_that_waits_has_not_started(gpu_host: Host, viewer: Client) -> None:
+    job = _job(gpu_host, state="waiting", started_at=None)
+    page = f"/jobs/{job.pk}/"
+    assert "asked 0 s ago" in viewer.get("/jobs/").content.decode()
+    assert "asked for by system" in viewer.get(page).content.decode()
+    Job.objects.update(state="running", started_at=timezone.now(), created_at=timezone.now() - timedelta(minutes=5))
+    assert "asked" not in viewer.get("/jobs/").content.decode()
+    assert "started by system 0 s ago" in viewer.get(page).content.decode()
+
+
 def test_a_running_job_polls_until_it_is_over(gpu_host: Host, viewer: Client) -> None:
     job = _job(gpu_host, phase="Reading headers", done=412, total=1280, unit="files", warnings=3)
     html = viewer.get(f"/jobs/{job.pk}/").content.decode()
