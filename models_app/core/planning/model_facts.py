@@ -14,6 +14,7 @@ from models_app.core.catalog import Header, LayerWeights
 from models_app.core.planning.architectures import Architecture
 from models_app.core.planning.block_caches import BlockCache
 from models_app.core.planning.replay.shapes import ModelShape
+from models_app.core.planning.replay.styles import picks_rows_early
 from models_app.core.planning.weight_placement import GlobalWeights
 from models_app.core.planning.working_sets import ExpertShape, WorkingSet
 
@@ -68,8 +69,6 @@ class ModelTable:
     experts: ExpertShape
     mixer_input: int
     """Width of the convolved input of a recurrent mixer."""
-    mixer_inner: int
-    """Width of what such a mixer writes."""
     caches: tuple[BlockCache, ...]
     layers: tuple[LayerWeights, ...]
     sums: BlockSums
@@ -79,18 +78,14 @@ class ModelTable:
     """The different ones."""
     working_set_counts: tuple[Sums, ...]
     """For each of them, running counts of the blocks that have it."""
-    last_set: int
-    """The one that the last block has."""
     globals: GlobalWeights
     nextn_bytes: int
     """Draft blocks; not loaded unless a launch drafts with them."""
     file_size_bytes: int
     compressed_queries: bool = False
     """Beside a compressed cache, the queries too come out of a narrow row."""
-    picks_rows_early: bool = False
-    """Behind attention the last block goes on with the rows that logits are wanted for; False also where it is not
-    known to.
-    """
+    last_set: int = 0
+    """Of the working sets, the one that the last block has."""
     shape: ModelShape | None = None
     """What its graph is built from; None where llama.cpp's work can't be played again."""
     least_compute_bytes: int = 0
@@ -101,6 +96,18 @@ class ModelTable:
     @property
     def is_moe(self) -> bool:
         return self.sums.expert_bytes[-1] > 0
+
+    @property
+    def picks_rows_early(self) -> bool:
+        """Behind attention the last block goes on with the rows that logits are wanted for; False also where it is not
+        known to.
+        """
+        return picks_rows_early(self.architecture)
+
+    @property
+    def mixer_inner(self) -> int:
+        """Width of what a recurrent mixer writes."""
+        return next((item.mixer_parts[-1] for item in self.working_sets if item.mixer_parts), self.mixer_input)
 
     @property
     def is_recurrent(self) -> bool:

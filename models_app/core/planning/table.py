@@ -10,7 +10,6 @@ from models_app.core.planning.drafters import MTP, rollback_snapshots
 from models_app.core.planning.model_facts import ModelTable, Sums, block_sums, running, trunk_weights
 from models_app.core.planning.model_keys import ModelKeys
 from models_app.core.planning.replay.shapes import model_shape
-from models_app.core.planning.replay.styles import picks_rows_early
 from models_app.core.planning.weight_placement import global_weights
 from models_app.core.planning.working_sets import WorkingSet, expert_shape, mixer_input_width, working_sets
 
@@ -24,11 +23,9 @@ def model_table(header: Header) -> ModelTable:
         return coarse_table(header, missing)
     model = ModelKeys.of(header)
     caches = block_caches(model)
-    window = sliding_window(model)
     experts = expert_shape(model)
     layers = trunk_weights(header, model.trunk)
-    sets = working_sets(model, caches, experts)
-    different, counts = _distinct(sets)
+    different, counts, last_set = _distinct(working_sets(model, caches, experts))
     warnings = _warnings(header, model)
     return ModelTable(
         architecture=header.architecture,
@@ -42,23 +39,21 @@ def model_table(header: Header) -> ModelTable:
         per_block_inputs=header.block_count * model.number("embedding_length_per_layer_input"),
         stacked_inputs=model.stacked_inputs,
         trained_tokens=header.context_length,
-        window=window,
+        window=sliding_window(model),
         latent=model.latent,
         rolls_back=rollback_snapshots(header.architecture, MTP, 1) > 0,
         experts=experts,
         mixer_input=mixer_input_width(model),
-        mixer_inner=header.ssm_inner_size,
         caches=caches,
         layers=layers,
         sums=block_sums(caches, layers, model.rules),
         v_width_largest=max((cache.v_width for cache in caches), default=0),
         working_sets=different,
         working_set_counts=counts,
-        last_set=different.index(sets[-1]),
+        last_set=last_set,
         globals=global_weights(header.weights.globals, model.rules),
         nextn_bytes=sum(layer.other_bytes + layer.expert_bytes for layer in header.weights.layers[model.trunk :]),
         file_size_bytes=header.file_size_bytes,
-        picks_rows_early=picks_rows_early(header.architecture),
         shape=model_shape(model, caches),
         compressed_queries=model.latent and model.number("attention.q_lora_rank") > 0,
     )
@@ -93,9 +88,11 @@ def _absurd(model: ModelKeys) -> str:
     return ""
 
 
-def _distinct(sets: tuple[WorkingSet, ...]) -> tuple[tuple[WorkingSet, ...], tuple[Sums, ...]]:
+def _distinct(sets: tuple[WorkingSet, ...]) -> tuple[tuple[WorkingSet, ...], tuple[Sums, ...], int]:
+    """The different ones, running counts of the blocks that have each, and which of them the last block has."""
     different = tuple(dict.fromkeys(sets))
-    return different, tuple(running(item == wanted for item in sets) for wanted in different)
+    counts = tuple(running(item == wanted for item in sets) for wanted in different)
+    return different, counts, different.index(sets[-1])
 
 
 def _warnings(header: Header, model: ModelKeys) -> tuple[str, ...]:
