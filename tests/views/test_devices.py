@@ -107,7 +107,7 @@ def test_the_main_card_says_why(admin, cards):
 
 def test_without_a_gpu_the_form_is_there(viewer, host):
     content = viewer.get(PATH).content.decode()
-    assert "No GPU seen" in content
+    assert "Not measured yet" in content
     assert "needs the role editor" in content
 
 

@@ -62,7 +62,7 @@ def test_an_apu_is_drawn_with_the_memory_that_it_borrows(host: Host) -> None:
 
 
 def test_a_host_without_a_gpu_says_what_to_do(host: Host, viewer: Client) -> None:
-    for page in ("/hosts/local/", "/hosts/", "/"):
+    for page in ("/hosts/local/", "/hosts/local/settings/gpu/", "/hosts/", "/"):
         html = viewer.get(page).content.decode()
         assert "ot measured yet" in html, page
         assert not re.search("No GPU (was )?seen|none seen|CPU only</td>|no GPU, plans", html), page
