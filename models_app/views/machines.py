@@ -20,6 +20,7 @@ from gpus_app.services import rename_host
 from models_app.machine_form import MachineForm
 from models_app.models import Revision, Row
 from models_app.pages.machine_page import machine_of
+from models_app.pages.shell import remember_host
 from models_app.views.hosts import host_context
 from quartermaster_site import broker_accounts, env
 from quartermaster_site.access.audit import actor_of
@@ -69,6 +70,7 @@ def enrol_context(request: Request, host: Host, code: str) -> dict[str, Any]:
 
 
 def _code_page(request: Request, host: Host, code: str) -> HttpResponse:
+    remember_host(request, host)
     return page(request, "hosts/machine_code.html", enrol_context(request, host, code))
 
 

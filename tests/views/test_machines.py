@@ -59,11 +59,13 @@ def check(private, enrolment, **more):
 @pytest.mark.django_db
 class TestAdding:
     def test_the_whole_command_is_shown_once(self, admin):
+        Host.objects.create(slug="a-box", name="Another")
         response = admin.post("/machines/add/", {"slug": "gpu-a", "name": "Big one"})
         command = response.context["command"]
         assert command.startswith("./quartermaster agent --server http://testserver --code qme-")
         assert command.encode() in response.content
         assert response["Cache-Control"] == "no-store, private"
+        assert response.context["shell"].host.slug == "gpu-a", "the strip is about this host"
         page = admin.get("/hosts/gpu-a/machine/").content.decode()
         assert "for its agent" in page
         assert code_on(response) not in page
