@@ -27,6 +27,7 @@ class Judged(Protocol):
 class PlanLine(NamedTuple):
     """The base plan of a row, as far as an order or a choice asks for it."""
 
+    row_id: int
     verdict: str
     skip_reason: str
     ctx_tokens: int
@@ -37,10 +38,10 @@ class PlanLine(NamedTuple):
 class Line(NamedTuple):
     """A row, as far as an order or a choice asks for it."""
 
-    pk: int
     host_id: int
     model_key: str
     path: str
+    pk: int
     size_bytes: int
     served_id: str = ""
     slug: str = ""
@@ -56,7 +57,7 @@ Quant = TypeVar("Quant", Line, Row)
 _ORDER = ("host__slug", "served_id", "path")
 """Columns of the natural order; a distinct selection has to hold what it is sorted by."""
 _COLUMNS = (
-    *("pk", "host_id", "model_key", "path", "size_bytes"),
+    *("host_id", "model_key", "path", "pk", "size_bytes"),
     *("served_id", "host__slug", "category", "quant", "state", "family_key"),
 )
 
@@ -84,38 +85,42 @@ def ordered_groups(rows: QuerySet[Row], *, sort: str, families: bool, picks: fro
     rows = rows.order_by(*_ORDER)
     if not sort and not families:
         return _grouped(rows.values_list("host_id", "model_key", "path", "pk", *_ORDER[:2]))
-    lines = {line.pk: line for line in _lines(rows)}
-    groups = [
-        [lines[pk] for pk in group]
-        for group in _grouped((line.host_id, line.model_key, line.path, line.pk) for line in lines.values())
-    ]
-    shown = [(choose(group, picks, lambda line: line.plan), group) for group in groups]
+    lines = _lines(rows)
+    by_number = {line.pk: line for line in lines}
+    shown = [(_chosen(group, by_number, picks), group) for group in _grouped(lines)]
     shown = _by_family(shown) if families else _sorted(shown, sort)
-    return [[line.pk for line in group] for _, group in shown]
+    return [group for _, group in shown]
+
+
+def _chosen(group: Sequence[int], lines: Mapping[int, Line], picks: frozenset[int]) -> Line:
+    """The quant that stands for a group; most groups are one file, and there are ten thousand of them."""
+    if len(group) == 1:
+        return lines[group[0]]
+    return choose([lines[pk] for pk in group], picks, lambda line: line.plan)
 
 
 def _lines(rows: QuerySet[Row]) -> list[Line]:
     """These rows with their plans, in two queries: a subquery for each of ten thousand rows would take its time."""
     found = StoredPlan.objects.filter(row__in=rows.order_by().values("pk")).order_by("-pk")
     # The first plan of a row is that of its base profile: it comes last here, and stays.
-    plans = {pk: PlanLine._make(columns) for pk, *columns in found.values_list("row_id", *PlanLine._fields)}
-    return [Line._make((*columns, plans.get(columns[0]))) for columns in rows.values_list(*_COLUMNS)]
+    plans = {columns[0]: PlanLine._make(columns) for columns in found.values_list(*PlanLine._fields)}
+    return [Line._make((*columns, plans.get(columns[3]))) for columns in rows.values_list(*_COLUMNS)]
 
 
 def _grouped(lines: Iterable[tuple[Any, ...]]) -> list[list[int]]:
     """Of (host, model key, path, number, …): the rows of one host and key together, in the order of their first."""
     found: dict[tuple[int, str], list[int]] = {}
-    for host_id, model_key, path, pk, *_ in lines:
-        found.setdefault((host_id, model_key or path), []).append(pk)
+    for line in lines:
+        found.setdefault((line[0], line[1] or line[2]), []).append(line[3])
     return list(found.values())
 
 
-def _sorted(shown: list[tuple[Line, list[Line]]], sort: str) -> list[tuple[Line, list[Line]]]:
+def _sorted(shown: list[tuple[Line, list[int]]], sort: str) -> list[tuple[Line, list[int]]]:
     key = SORTS[sort.removeprefix("-")]
     return sorted(shown, key=lambda item: key(item[0]), reverse=sort.startswith("-"))
 
 
-def _by_family(shown: list[tuple[Line, list[Line]]]) -> list[tuple[Line, list[Line]]]:
+def _by_family(shown: list[tuple[Line, list[int]]]) -> list[tuple[Line, list[int]]]:
     """Families of several models first, in the order of their first member; then the models without relatives."""
     sizes = Counter(line.family_key for line, _ in shown)
     order: dict[str, int] = {}
