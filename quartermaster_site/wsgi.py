@@ -14,6 +14,6 @@ application = get_wsgi_application()
 # page of a long list up for a tenth of a second.
 gc.collect()
 gc.freeze()
-# A page of ten thousand models makes tens of thousands of short-lived tuples: at the usual thresholds (700, 10, 10) each
-# such page is held up by some ninety collections that find nothing, one of them through everything there is.
+# A page of ten thousand models makes tens of thousands of short-lived tuples: at the usual thresholds (700, 10, 10) it
+# is held up by some ninety collections that find nothing, one of them through everything there is.
 gc.set_threshold(10_000, 10, 20)
