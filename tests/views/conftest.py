@@ -97,5 +97,15 @@ def admin(as_role: Callable[[str], Client]) -> Client:
 
 
 @pytest.fixture
+def post(django_capture_on_commit_callbacks: Any) -> Callable[..., Any]:
+    """Post a form with everything that it queues."""
+
+    def send(client: Client, address: str, **values: str) -> Any:
+        return run(django_capture_on_commit_callbacks, lambda: client.post(address, values))
+
+    return send
+
+
+@pytest.fixture
 def row_named() -> Callable[[str], Row]:
     return lambda name: Row.objects.get(served_id__startswith=name)

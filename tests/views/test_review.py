@@ -28,16 +28,6 @@ def target(scanned: Host, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def post(django_capture_on_commit_callbacks: Any) -> Callable[..., Any]:
-    """Post a form with everything that it queues."""
-
-    def send(client: Client, address: str, **values: str) -> Any:
-        return run(django_capture_on_commit_callbacks, lambda: client.post(address, values))
-
-    return send
-
-
-@pytest.fixture
 def idle_time(django_capture_on_commit_callbacks: Any, django_user_model: Any) -> Callable[[int], Revision]:
     """Have another idle time planned; the newest text."""
 

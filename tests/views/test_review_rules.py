@@ -45,14 +45,6 @@ def target(scanned: Host, tmp_path: Path) -> Path:
     return tmp_path / "config.yaml"
 
 
-@pytest.fixture
-def post(django_capture_on_commit_callbacks: Any) -> Callable[..., Any]:
-    def send(client: Client, address: str, **values: str) -> Any:
-        return run(django_capture_on_commit_callbacks, lambda: client.post(address, values))
-
-    return send
-
-
 def test_findings_lead_to_their_models(target: Path, admin: Client, row_named: Callable[[str], Row]) -> None:
     html, page = admin.get("/config/local/review/").content.decode(), text_of(admin.get("/config/local/review/"))
     assert "V-08 1 model has flags that its server does not know, or that belong to the router: qwen3-8b" in page
