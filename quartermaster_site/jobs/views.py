@@ -79,7 +79,7 @@ def job_show(request: HttpRequest, pk: int) -> HttpResponse:
     job, sight = selectors.get_job(pk, user), job_sight(user)
     may_cancel, may_retry = services.may_cancel(user, job), services.may_retry(user, job)
     view, fragment = job_view(job, sight, may_cancel=may_cancel, may_retry=may_retry), wants_fragment(request)
-    seen = fragment and not job.is_finished and request.GET.get("log") == str(len(view.log))
+    seen = fragment and not job.is_finished and request.GET.get("log") == view.log_mark
     context = {"job": job, "view": view, "is_fragment": fragment, "log_is_seen": seen}
     status = STOP_POLLING if fragment and job.is_finished else 200
     return page(request, "jobs/job_detail.html", context, fragments=["job-panel"], status=status)

@@ -82,7 +82,9 @@ def test_an_open_page_follows_the_log(gpu_host: Host, viewer: Client) -> None:
     poll = re.search(r'hx-get="([^"]*/panel/[^"]*)"', part)
     assert poll
     assert "job-log" not in viewer.get(poll[1], headers=HTMX).content.decode()
-    Job.objects.update(state="succeeded", finished_at=timezone.now())
+    Job.objects.update(log="read b.gguf")  # a log at its cap has the same length for ever
+    assert "read b.gguf</pre>" in viewer.get(poll[1], headers=HTMX).content.decode()
+    Job.objects.update(state="succeeded", finished_at=timezone.now(), log="read a.gguf")
     assert "read a.gguf</pre>" in viewer.get(poll[1], headers=HTMX).content.decode()
 
 
